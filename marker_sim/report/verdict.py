@@ -288,11 +288,11 @@ def _explained(found: Differences, campaign: Campaign, baseline: Iterable[Known]
 
     What is seen often, though the campaign that wrote the baseline had enough runs to see it and did not, is new.
     """
-    new, broke = {known.kind for known in found.unexpected}, campaign.statistics.broke
+    new = {known.kind for known in found.unexpected}
     known = {signature(each) for each in campaign.failures if each.kind not in new}
     told = {each.kind for each in campaign.failures if known & each.also}
     runs = min(campaign.runs, max((each.runs for each in baseline), default=0))
-    rare = {kind for kind in told if broke[kind[::3]] * runs < OFTEN * campaign.runs}
+    rare = {kind for kind in told if campaign.statistics.broke[kind[::3]] * runs < OFTEN * campaign.runs}
     explained = tuple(each for each in found.unexpected if each.kind in rare)
     return replace(
         found, unexpected=tuple(each for each in found.unexpected if each not in explained), explained=explained

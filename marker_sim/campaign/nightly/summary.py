@@ -119,28 +119,31 @@ def night_rows(totals: Totals) -> list[dict[str, str]]:
     rows = []
     for night in totals.nights[-NIGHTS_SHOWN:]:
         verdict, canary, still = verdict_of(night), night.canary or {}, set(night.still_violated)
-        cells = {
-            "night": str(night.number),
-            "began": night.began[:16].replace("T", " "),
-            "verdict": verdict if night.state == "ended" else f"{verdict}, {night.state}",
-            "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
-            **({"system": system_of(night)} if foreign else {}),
-            **{
-                name: f"{night.stream_runs[name]:,} in {night.stream_s[name]:,.0f} s" if night.stream_s[name] else "-"
-                for name in (FOREIGN if foreign else _USUAL)
-            },
-            "runs": f"{night.runs:,}",
-            "steps": f"{night.steps:,}",
-            "judged": f"{night.judged.total():,}",
-            "faults": f"{night.faults.total():,}",
-            "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
-            "new": str(sum(first == night.number for first, _ in told)),
-            "still": str(sum(bool(names & still) for _, names in told)),
-            "fixed": str(sum(names.isdisjoint(still) and bool(names & {*night.fixed}) for _, names in told)),
-            "not reached": str(len(night.not_reached)),
-            "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
-        }
-        rows.append(cells)
+        rows.append(
+            {
+                "night": str(night.number),
+                "began": night.began[:16].replace("T", " "),
+                "verdict": verdict if night.state == "ended" else f"{verdict}, {night.state}",
+                "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
+                **({"system": system_of(night)} if foreign else {}),
+                **{
+                    name: f"{night.stream_runs[name]:,} in {night.stream_s[name]:,.0f} s"
+                    if night.stream_s[name]
+                    else "-"
+                    for name in (FOREIGN if foreign else _USUAL)
+                },
+                "runs": f"{night.runs:,}",
+                "steps": f"{night.steps:,}",
+                "judged": f"{night.judged.total():,}",
+                "faults": f"{night.faults.total():,}",
+                "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
+                "new": str(sum(first == night.number for first, _ in told)),
+                "still": str(sum(bool(names & still) for _, names in told)),
+                "fixed": str(sum(names.isdisjoint(still) and bool(names & {*night.fixed}) for _, names in told)),
+                "not reached": str(len(night.not_reached)),
+                "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+            }
+        )
     return rows
 
 
@@ -155,7 +158,9 @@ def failure_lines(totals: Totals, directory: Path) -> list[str]:
     lines = []
     for story in open_stories(totals):
         told, besides = story[0], breaks_besides(story, "stored failure")
-        where = f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), {told.cause}, night {told.night}"
+        where = (
+            f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), {told.cause}, night {told.night}"
+        )
         runs = counted(told.seen, "run") + (f", {told.alike} more with the same cause" if told.alike else "")
         replay = f"marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         lines.append(f"{where}, {runs}: {told.message}{f'; {besides}' if besides else ''}: {replay}")
