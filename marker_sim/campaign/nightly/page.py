@@ -68,7 +68,7 @@ def render_nights(totals: Totals, directory: Path) -> str:
         headline=headline(totals),
         notes=remarks(totals.night),
         charts=_charts(shown, groups, [int(row["new"]) for row in rows]),
-        causes=causes[: min(known, CAUSES_MAX)],
+        causes=causes[:known][:CAUSES_MAX],
         known=known,
         fixed=causes[known:][:CAUSES_MAX],
         replay=lambda failure: f"marker-sim replay {quote(str(directory / _file(failure)))}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
+from marker_sim.campaign.nightly.opening import FOREIGN, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
 from marker_sim.judges.findings import by_number
@@ -115,7 +115,7 @@ def night_rows(totals: Totals) -> list[dict[str, str]]:
     stories.
     """
     told = [(min(each.night for each in story), {each.name for each in story}) for story in all_stories(totals)]
-    foreign = any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
+    foreign = any("foreign" in night.stages for night in totals.nights)
     rows = []
     for night in totals.nights[-NIGHTS_SHOWN:]:
         verdict, canary, still = verdict_of(night), night.canary or {}, set(night.still_violated)
