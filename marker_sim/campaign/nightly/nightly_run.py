@@ -292,7 +292,7 @@ def _line(totals: Totals, clock_s: float, budget_s: float, busy: int) -> str:
         f"night {night.number}: {night.runs:,} runs{f' ({what})' if what else ''}; {rates};"
         f" {night.faults.total():,} faults; {_left_of(budget_s - clock_s)};"
         f" {counted(len(open_stories(totals)), 'story')} open;"
-        f" {counted(busy, 'unit')} in work, which count when their failures are made small"
+        f" {counted(busy, 'unit')} in work (runs count once the failures are made small)"
     )
 
 
