@@ -85,7 +85,7 @@ def test_the_page_of_nights_shows_each_cause_with_its_nights_and_links_its_failu
 ) -> None:
     browser.errors.clear()
     browser.open((nights / "summary.html").as_uri())
-    assert "breaks G12 in night 4" in browser.run("document.querySelector('h1').innerText")
+    assert "night 4: hudi:1.1 breaks G12; open: 2 stories" in browser.run("document.querySelector('h1').innerText")
     rows = browser.run(
         "[...document.querySelectorAll('.causes tbody tr')].map((row) => row.innerText.split(/[\\n\\t]+/))"
     )

@@ -162,7 +162,7 @@ def test_cards_of_a_dozen_causes_are_in_sight_with_their_words_and_hostile_ones_
         "[...document.querySelectorAll('nav > .card')].map((each) => each.innerText.split('\\n').length)"
     )
     assert words == [2] * 12, "also the one that is chosen"
-    assert browser.run("document.querySelector('.cards summary').innerText").startswith("2 more causes by names")
+    assert browser.run("document.querySelector('.cards summary').innerText").startswith("2 more stories by names")
     assert browser.run("document.querySelector('.cards details').open") is False
     browser.open(f"{many}#story-14")
     assert "empty-name" in browser.run("document.querySelector('#story-14 strong').innerText")

@@ -298,9 +298,9 @@ class SearchState:
         budget = "" if request.budget_s == math.inf else f"; budget {request.budget_s:g} s"
         of = "" if request.runs is None else f" of {request.runs:,}"
         rates = rates_of({runs: statistics.runs, steps: statistics.steps}, seconds)
-        causes = len(stories(self.failures()))
+        told = len(stories(self.failures()))
         broken = ", ".join(by_number(kind.guarantee for kind in self.found))
-        said = f"{causes} cause{'' if causes == 1 else 's'} so far: {broken}" if broken else "none violated"
+        said = f"{told} stor{'y' if told == 1 else 'ies'} so far: {broken}" if broken else "none violated"
         return f"{statistics.runs:,}{of} {runs}; {rates}; {sum(statistics.faults.values()):,} faults{budget}; {said}"
 
     def shrinks(self, kind: Kind) -> bool:

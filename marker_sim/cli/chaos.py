@@ -14,10 +14,10 @@ from rich.console import Console
 from marker_sim.campaign.nightly.nightly_run import run_night
 from marker_sim.campaign.nightly.opening import NightRequest, parse_stages
 from marker_sim.campaign.nightly.summary import (
-    columns,
     exit_code,
     failure_lines,
-    night_row,
+    headline,
+    night_rows,
     remarks,
     summary_of,
     verdict_of,
@@ -123,14 +123,12 @@ def _lasting(profile: str) -> str:
 
 def _print(totals: Totals, directory: Path, console: Console) -> None:
     night = totals.night
-    for line in (f"{verdict_of(night)}: night {night.number}", "", *failure_lines(totals.failures.open, directory)):
+    for line in (f"{verdict_of(night)}, {headline(totals)}", "", *failure_lines(totals, directory)):
         print_line(console, line)
-    shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
-    table = plain_table("", *(str(each.number) for each in shown))
-    rows = [night_row(each, named) for each in shown]
-    for place, column in enumerate(named):
-        if place:
-            table.add_row(column, *(row[place] for row in rows))
+    rows = night_rows(totals)[-NIGHTS_SHOWN:]
+    table = plain_table("", *(row["night"] for row in rows))
+    for column in list(rows[0])[1:]:
+        table.add_row(column, *(row[column] for row in rows))
     console.print(table)
     for line in remarks(night):
         print_line(console, line)

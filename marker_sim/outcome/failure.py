@@ -294,7 +294,7 @@ def _beginnings(
     return left
 
 
-def defects_least(told: Sequence[Sequence[Failure]]) -> tuple[int, bool]:
+def defects_least(told: Sequence[Sequence[Failure | FailureRecord]]) -> tuple[int, bool]:
     """How many defects stories show at least, and whether that is most likely all of them.
 
     Two stories may have one defect if all modes and storages of one are among those of the other, if they begin with

@@ -144,6 +144,7 @@ class Statistics(RunCounts):
     deaths: runs in which a process was killed, by "mode/storage/plans/role".
     faults_by_phase: faults by kind and phase.
     met_in: sampled runs with a coverage mark or a fault in a phase, by "mode/storage/plans/mark".
+    broke: runs by guarantee and cause of what they broke, promised or not.
     """
 
     operations: dict[str, Counter[str]] = field(default_factory=dict)
@@ -151,6 +152,7 @@ class Statistics(RunCounts):
     deaths: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
     met_in: Counter[str] = field(default_factory=Counter)
+    broke: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults_by_phase: dict[str, Counter[str]] = field(default_factory=dict)
     _cells: dict[_Key, _Cell] = field(default_factory=dict)
 
@@ -162,6 +164,7 @@ class Statistics(RunCounts):
         for finding in findings:
             key = (finding.guarantee, header.mode, header.world, header.storage)
             self._cells.setdefault(key, _Cell()).add(finding)
+            self.broke.update({(finding.guarantee, breach.cause) for breach in finding.breaches})
         counts = Counter(map(attrgetter("kind", "operation"), history.events))
         for (kind, operation), count in counts.items():
             if kind in _COMPLETIONS:

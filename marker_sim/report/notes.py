@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,15 +81,19 @@ def notes(outcome: VerdictOutcome) -> list[Note]:
     return [note for note in found if note.lines]
 
 
-def _differences(differences: Differences) -> list[str]:
-    """What a baseline does not have, and what of it did not occur."""
-    stale = "was judged and not violated; remove this entry"
-    return [
-        *(f"not in the baseline: {known_text(known)}" for known in differences.unexpected),
-        *(f"stale in the baseline: {known_text(known)} {stale}" for known in differences.stale),
-        *(f"in the baseline, not seen this time: {known_text(known)}" for known in differences.unmet),
-        *(f"not in the baseline, but its run breaks what is: {known_text(known)}" for known in differences.explained),
-    ]
+def _differences(found: Differences) -> list[str]:
+    """What a baseline does not have, wherever it was seen, and what of it did not occur: a line each."""
+
+    def anywhere(seen: Iterable[Known]) -> set[Known]:
+        return {replace(known, mode="", storage="", under="") for known in seen}
+
+    lines = {
+        "not in the baseline": anywhere(found.unexpected),
+        "stale in the baseline, for it was judged and not violated; remove it": found.stale,
+        "in the baseline, not seen this time": found.unmet,
+        "not in the baseline, but in runs that break what is": anywhere(found.explained),
+    }
+    return [f"{what}: {'; '.join(map(known_text, sorted(which)))}" for what, which in lines.items() if which]
 
 
 def _trouble(outcome: VerdictOutcome) -> list[str]:

@@ -7,7 +7,7 @@ what is not promised, what was run and where the report is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from itertools import groupby
@@ -104,17 +104,10 @@ def merged(rows: Iterable[VerdictRow]) -> Iterator[VerdictRow]:
                 storage="all" if len(lines) == 1 and len(members) > 1 else " ".join(row.storage for row in members),
                 judged=sum(row.judged for row in members),
                 violations=sum(row.violations for row in members),
-                under=_added(row.under for row in members),
-                excused=_added(row.excused for row in members),
+                under=sum((Counter(row.under) for row in members), Counter()),
+                excused=sum((Counter(row.excused) for row in members), Counter()),
                 read_at_ack_share=min(shares, default=None),
             )
-
-
-def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    added: Counter[str] = Counter()
-    for each in counts:
-        added.update(each)
-    return added
 
 
 def print_outcome(
@@ -126,18 +119,20 @@ def print_outcome(
     stored: whether there are files that the commands can read.
     """
     campaign, stories, decides = outcome.campaign, outcome.stories, outcome.campaign.deciding
-    verdict = (outcome.verdict, STYLES[outcome.verdict])
+    verdict, new = (outcome.verdict, STYLES[outcome.verdict]), len(outcome.new)
     _say(console, verdict, f": {outcome.headline}")
-    for number, story in enumerate(stories):
+    for number, story in enumerate(stories[: None if verbose else new]):
         if verbose or number < (1 if story[0].hostile else STORIES_TOLD_MAX):
             console.print()
             print_failure(outcome, story, console, verbose, stored)
         elif number < STORIES_SHOWN_MAX:
             _say(console, clipped(f"{title(story[0])}: {story[0].message}", LINE_MAX))
-    if not verbose and len(stories) > STORIES_SHOWN_MAX:
-        _say(console, f"{len(stories) - STORIES_SHOWN_MAX} more stories, in {where or '-v'}")
+    if not verbose and new > STORIES_SHOWN_MAX:
+        _say(console, f"{new - STORIES_SHOWN_MAX} more stories, in {where or '-v'}")
     if stories:
         console.print()
+    if known := ", ".join(title(story[0]) for story in stories[new:]):
+        _say(console, clipped(f"{len(stories) - new} known: {known}", LINE_MAX))
     lines = [*comparison_lines(outcome.against)] if outcome.against else []
     if verbose:
         console.print(guarantee_table(outcome.rows, console.width))
@@ -178,11 +173,11 @@ def print_failure(
         events = event_lines(failure.history, failure.evidence)
         lines += ["evidence:", *(f"  {line}" for line in events)]
     if failure.plan is not None:
-        entries = f"{failure.entries} entr{'y' if failure.entries == 1 else 'ies'}"
         before = f", shrunk from {failure.entries_before}" if failure.entries_before else ""
         sentences = plan_sentences(failure.plan)
         shown = verbose or len(sentences) <= PLAN_SHOWN_MAX
-        lines.append(f"plan (seed {failure.seed}, {entries}{before}){':' if shown else ', in the report'}")
+        plan = f"plan (seed {failure.seed}, {counted(failure.entries, 'entry')}{before})"
+        lines.append(f"{plan}{':' if shown else ', in the report'}")
         lines += [f"  {brief(sentence)}" for sentence in sentences if shown]
         likely = failure.curve.sentence if failure.curve is not None else ""
         lines += [failure.confirmed, likely, outcome.unfinished(failure) if stored else ""]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from marker_sim import __version__
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED, EXIT_VIOLATED
+from marker_sim.judges.findings import by_number
 from marker_sim.judges.promises.profiles import Profile, unshipped
 from marker_sim.judges.verdict_row import VerdictRow
-from marker_sim.outcome.failure import Failure, defects_least, signature, stories
+from marker_sim.outcome.failure import Failure, FailureRecord, defects_least, signature, stories
 from marker_sim.outcome.result import Campaign
 from marker_sim.outcome.statistics import overall
 from marker_sim.report.words import counted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from marker_sim.judges.baselines.baseline import Differences, Known
 
 SCHEMA = 1
+OFTEN = 5  # Runs with a violation that as many runs before did not show: by chance in 1 of 70 campaigns.
 SURELY = 3  # exp(-3): what is expected so often is missed once in twenty.
 # Most severe first; a row of several modes and storages has the most severe verdict of its parts.
 VERDICTS = ("violated", "inconclusive", "not-promised", "holds", "not-applicable")
@@ -70,11 +72,12 @@ class VerdictOutcome:
         ids = {name: list(dict.fromkeys(row.id for row in self.rows if row.verdict == name)) for name in VERDICTS}
         many = counted(len({row.id for row in self.rows if row.verdict != "not-applicable"}), "guarantee")
         sut, broken, undecided = self.campaign.sut, ids["violated"], len(ids["inconclusive"])
+        found = self.differences
+        new = by_number(each.guarantee for each in found.unexpected) if found else broken
         match self.verdict:
-            case "violated" if broken:
-                least, sure = defects_least(self.stories)
-                defects = f"{'most likely' if sure else 'at least'} {counted(least, 'defect')}"
-                return f"{sut} breaks {len(broken)} of {many}: {', '.join(broken)}; {defects}"
+            case "violated" if new:
+                beyond = f"{many} beyond its baseline" if found else many
+                return f"{sut} breaks {len(new)} of {beyond}: {', '.join(new)}; {defects_text(self.new)}"
             case "violated":
                 return f"{sut} does not agree with its baseline"
             case "inconclusive":
@@ -91,9 +94,14 @@ class VerdictOutcome:
         return f"{how}: {failure.large}; `{command}` goes on" if failure.large and failure.plan else ""
 
     @property
+    def new(self) -> tuple[tuple[Failure, ...], ...]:
+        """The stories of failures that no baseline lists."""
+        return stories(each for each in self.failures if not self.known(each))
+
+    @property
     def stories(self) -> tuple[tuple[Failure, ...], ...]:
-        """The failures grouped into stories, each led by the failure that represents it."""
-        return stories(self.failures)
+        """The failures grouped into stories, each led by the failure that represents it; what is known comes last."""
+        return (*self.new, *stories(filter(self.known, self.failures)))
 
     def number(self, failure: Failure) -> int:
         """The position of a failure among all of them."""
@@ -113,9 +121,9 @@ class VerdictOutcome:
         return found is None or where in {known.kind[:3] for known in found.unexpected}
 
     def known(self, failure: Failure) -> bool:
-        """Whether a baseline lists a failure."""
-        row = self.row_of(failure)
-        return row is not None and not self.counts(row)
+        """Whether a baseline lists a failure, or its run breaks what one lists."""
+        found = self.differences
+        return found is not None and failure.kind not in {known.kind for known in found.unexpected}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON content of verdict.json."""
@@ -189,7 +197,7 @@ def judge_campaign(
     if baseline is not None:
         from marker_sim.judges.baselines.baseline import compare
 
-        differences = _explained(compare(rows, baseline, profile, campaign.statistics.faults), campaign.failures)
+        differences = _explained(compare(rows, baseline, profile, campaign.statistics.faults), campaign, baseline)
     verdict = overall(rows, differences)
     blind = campaign.canary is not None and not campaign.canary.caught
     if verdict == "holds" and (campaign.not_reached or campaign.trouble or blind):
@@ -211,6 +219,12 @@ def judge_campaign(
         failures=failures,
         again=commands,
     )
+
+
+def defects_text(told: Sequence[Sequence[Failure | FailureRecord]]) -> str:
+    """How many defects stories show: "at least 2 defects"."""
+    least, sure = defects_least(told)
+    return f"{'most likely' if sure else 'at least'} {counted(least, 'defect')}"
 
 
 def with_leading_curve(outcome: VerdictOutcome, system: System) -> VerdictOutcome:
@@ -269,12 +283,17 @@ def plan_name(number: int, failure: Failure) -> str:
     return "plan.json" if number == 0 else f"failures/{'-'.join(failure.kind)}.json"
 
 
-def _explained(found: Differences, failures: Iterable[Failure]) -> Differences:
-    """The differences from a baseline without the violations whose stored run breaks what is known as well."""
+def _explained(found: Differences, campaign: Campaign, baseline: Iterable[Known]) -> Differences:
+    """The differences from a baseline without rare violations whose stored run breaks what is known as well.
+
+    What is seen often, though the campaign that wrote the baseline had enough runs to see it and did not, is new.
+    """
     new = {known.kind for known in found.unexpected}
-    known = {signature(each) for each in failures if each.kind not in new}
-    told = {each.kind for each in failures if known & each.also}
-    explained = tuple(each for each in found.unexpected if each.kind in told)
+    known = {signature(each) for each in campaign.failures if each.kind not in new}
+    told = {each.kind for each in campaign.failures if known & each.also}
+    runs = min(campaign.runs, max((each.runs for each in baseline), default=0))
+    rare = {kind for kind in told if campaign.statistics.broke[kind[::3]] * runs < OFTEN * campaign.runs}
+    explained = tuple(each for each in found.unexpected if each.kind in rare)
     return replace(
         found, unexpected=tuple(each for each in found.unexpected if each not in explained), explained=explained
     )
@@ -284,10 +303,10 @@ def _ordered(failures: Iterable[Failure], differences: Differences | None) -> tu
     """The failures, those that a baseline does not know and those that represent a story first: they are shown, in
     their order.
     """
-    found = tuple(failures)
-    told = {story[0].kind for story in stories(found)}
-    unexpected = differences.unexpected if differences else ()
+    found, unexpected = tuple(failures), differences.unexpected if differences else ()
     new = {known.kind for known in unexpected}
+    parts = ([each for each in found if (each.kind in new) is part] for part in (True, False))
+    told = {story[0].kind for part in parts for story in stories(part)}
     return tuple(sorted(found, key=lambda each: (each.kind not in new, each.kind not in told, each.order)))
 
 

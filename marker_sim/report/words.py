@@ -218,8 +218,8 @@ def _when(fault: Fault) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things in words: "1 run", "1,204 runs"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    """A number of things in words: "1 run", "1,204 stories"."""
+    return f"{number:,} {what if number == 1 else re.sub('y$', 'ie', what) + 's'}"
 
 
 def printable(text: str) -> str:

@@ -107,7 +107,8 @@ def store_baseline(outcome: VerdictOutcome, request: CampaignRequest) -> None:
         return
     from marker_sim.judges.baselines.baseline import known_as
 
-    known = {*(request.baseline or ()), *(known_as(each.guarantee, each.kind.cause) for each in outcome.failures)}
+    runs = outcome.campaign.runs
+    known = {*(request.baseline or ()), *(known_as(each.guarantee, each.kind.cause, runs) for each in outcome.failures)}
     stored = {"schema": 1, "known": [asdict(each) for each in sorted(known)]}
     with writing(target):
         write_text(target, json.dumps(stored, indent=1) + "\n")

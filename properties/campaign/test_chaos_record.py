@@ -27,12 +27,12 @@ from properties.faces.campaign import (
     Ranges,
     Space,
     Totals,
-    columns,
     exit_code,
     failure_lines,
     gaps,
+    headline,
     name_of,
-    night_row,
+    night_rows,
     parse_stages,
     read_lines,
     read_stored,
@@ -200,9 +200,33 @@ def test_what_each_run_breaks_with_another_is_of_its_story_told_by_the_smallest_
         failures.see(_record(guarantee=guarantee, also=also, cause=cause, plan=plan), **where)
     groups = [[each.guarantee for each in group] for group in stories(failures.open)]
     assert sorted(groups) == [["G11", "G3"], ["G6", "G4"]], "the plan of G4 breaks both, and does not join them"
-    (one, other) = failure_lines(failures.open, tmp_path)
+    (one, other) = failure_lines(Totals(failures=failures), tmp_path)
     assert one.startswith("G11 in timeline mode") and "; also breaks G3 (1 more stored failure): marker-sim" in one
     assert other.startswith("G6") and "; also breaks G4 (1 more stored failure): marker-sim" in other
+
+
+def test_a_night_counts_stories_in_its_row_and_its_sentence_as_verify_does(tmp_path: Path) -> None:
+    """One defect in three places and another one; a night later the second one is fixed and the first one is not."""
+    lost = [
+        _record(guarantee="G1", cause="lost", storage=storage, plan=Plan(storage=storage).to_dict())
+        for storage in ("s3", "local", "s3-unconditional")
+    ]
+    many = _record(guarantee="G8", cause="many", storage="hdfs", plan=Plan(storage="hdfs").to_dict())
+    begun = {"budget_s": 9.0, "stages": {"swarm": 100.0}, "missing": [], "kit_version": "0", "clock_s": 0}
+    with writing(tmp_path) as ledger:
+        ledger.append("chaos", schema=1, sut="mine", profile="reference", seed=0)
+        ledger.append("night", night=1, **begun)
+        for number, record in enumerate((*lost, many)):
+            _seen(ledger.append, record, number)
+        ledger.append("night", night=2, **begun)
+        for record, status in ((lost[0], VIOLATED), (lost[1], FIXED), (many, FIXED)):
+            ledger.append("replayed", night=2, name=name_of(record), status=status, clock_s=1.0)
+    lines = list(read_lines(tmp_path))
+    first, totals = Totals().add_all(line for line in lines if line.get("night") != 2), Totals().add_all(lines)
+    assert headline(first) == "night 1: mine breaks G1, G8; open: 2 stories, most likely 2 defects"
+    assert headline(totals) == "night 2: mine breaks what it broke before; open: 1 story, most likely 1 defect"
+    cells = [[row[name] for name in ("new", "still", "fixed")] for row in night_rows(totals)]
+    assert cells == [["2", "0", "0"], ["0", "1", "1"]], "four failures, of which three are one story"
 
 
 def test_a_seed_makes_no_other_failure_and_alike_ones_are_counted_with_the_first() -> None:
@@ -294,9 +318,8 @@ def test_nights_beside_each_other_say_which_version_of_a_server_they_had(tmp_pat
             ledger.append("unit", night=number, **unit, judged={"G1": 1}, goals=["in plans: kill"], reached={})
             ledger.append("end", night=number, clock_s=9.0)
     totals = Totals().add_all(read_lines(tmp_path))
-    named = columns(totals)
-    rows = [dict(zip(named, night_row(night, named), strict=True)) for night in totals.nights]
+    rows = night_rows(totals)
     assert [row["system"] for row in rows] == ["hudi:1.1.1", "hudi:1.2.0"]
-    assert [row["foreign-s3"] for row in rows] == ["1 in 1 s"] * 2 and "swarm" not in named
+    assert [row["foreign-s3"] for row in rows] == ["1 in 1 s"] * 2 and "swarm" not in rows[0]
     assert totals.sut == "hudi:1.2.0" and totals.server.start == "x" and totals.storages == ("s3",)
     assert "coverage goal missed: in plans: kill" in gaps(totals.night), "what decides must have happened in the night"

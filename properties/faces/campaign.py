@@ -15,7 +15,7 @@ from marker_sim.campaign.nightly.opening import SHARES, parse_stages, request_on
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import COVERAGE, FOLDER, SCHEMAS, sweep, write_tables
 from marker_sim.campaign.nightly.spark_pool import answer_of, kit
-from marker_sim.campaign.nightly.summary import columns, exit_code, failure_lines, gaps, night_row, verdict_of
+from marker_sim.campaign.nightly.summary import exit_code, failure_lines, gaps, headline, night_rows, verdict_of
 from marker_sim.campaign.nightly.totals import NO_END, NightTotals, Ranges, Totals
 from marker_sim.campaign.nightly.units import ROWS, NightlyTask, do, exhaustive, processes, stored
 from marker_sim.campaign.pieces import (

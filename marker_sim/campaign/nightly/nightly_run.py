@@ -31,11 +31,12 @@ from marker_sim.campaign.nightly.opening import (
 )
 from marker_sim.campaign.nightly.page import write_summary
 from marker_sim.campaign.nightly.parquet import sweep, write_tables
-from marker_sim.campaign.nightly.totals import NightTotals, Totals
+from marker_sim.campaign.nightly.summary import open_stories
+from marker_sim.campaign.nightly.totals import Totals
 from marker_sim.campaign.nightly.units import ROWS, SPACE, NightlyTask, do
 from marker_sim.campaign.pieces import rates_of
 from marker_sim.errors import UsageError
-from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord, stories
+from marker_sim.outcome.failure import CANNOT_RUN, FailureRecord
 from marker_sim.report.words import counted
 from marker_sim.surroundings.files import scratch_directory
 from marker_sim.surroundings.worker_pool import VARIABLE, WAIT_S, Answer, TaskPool, WorkerPool, guarded
@@ -246,7 +247,7 @@ class _Night:
             else:
                 self._take(answer)
         now = time.monotonic()
-        self._progress(_line(self._totals.night, self._totals, self.clock_s, self._request.budget_s))
+        self._progress(_line(self._totals, self.clock_s, self._request.budget_s, len(workers.busy)))
         if now - self._shown > SUMMARY_EVERY_S:
             self._shown = now
             write_summary(self._totals, self._request.directory)
@@ -283,14 +284,15 @@ class _Night:
         self._totals.failures.write(self._request.directory, names)
 
 
-def _line(night: NightTotals, totals: Totals, clock_s: float, budget_s: float) -> str:
+def _line(totals: Totals, clock_s: float, budget_s: float, busy: int) -> str:
+    night = totals.night
     what = ", ".join(f"{stream} {runs:,}" for stream, runs in sorted(night.stream_runs.items()) if runs)
     rates = rates_of({"runs": night.runs, "steps": night.steps}, clock_s)
-    causes = len(stories(totals.failures.open))
     return (
         f"night {night.number}: {night.runs:,} runs{f' ({what})' if what else ''}; {rates};"
         f" {night.faults.total():,} faults; {_left_of(budget_s - clock_s)};"
-        f" {causes or 'no'} cause{'' if causes == 1 else 's'} stored"
+        f" {counted(len(open_stories(totals)), 'story')} open;"
+        f" {counted(busy, 'unit')} in work (runs count once the failures are made small)"
     )
 
 

@@ -1,4 +1,4 @@
-"""summary.html: the nights as a trend, each cause with its nights, versions side by side; like report.html one file.
+"""summary.html: the nights as a trend, each story with its nights, versions side by side; like report.html one file.
 
 Also puts it in place with summary.json and summary.md, each whole or not at all.
 """
@@ -14,9 +14,12 @@ from typing import NamedTuple
 from marker_sim.campaign.nightly.failures import FOLDER, write_whole
 from marker_sim.campaign.nightly.summary import (
     NIGHTS_SHOWN,
-    columns,
+    Story,
+    all_stories,
+    headline,
     markdown,
-    night_row,
+    night_rows,
+    open_stories,
     remarks,
     summary_of,
     system_of,
@@ -24,14 +27,13 @@ from marker_sim.campaign.nightly.summary import (
 )
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.judges.findings import by_number
-from marker_sim.outcome.failure import FIXED, FailureRecord, stories
+from marker_sim.outcome.failure import FIXED, FailureRecord
 from marker_sim.outcome.statistics import RunCounts
 from marker_sim.report.pictures.charts import Chart, HeatCell, bar_chart, met_cell
 from marker_sim.report.templates import render
 
 CAUSES_MAX = 60
 VERSIONS_MAX = 6
-Story = Sequence[FailureRecord]
 
 
 def write_summary(totals: Totals, directory: Path) -> None:
@@ -43,9 +45,8 @@ def write_summary(totals: Totals, directory: Path) -> None:
 
 def render_nights(totals: Totals, directory: Path) -> str:
     """The page as text; every text from a system under test is escaped."""
-    shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
-    known = stories(totals.failures.open)
-    groups = (*known, *stories(failure for failure in totals.failures.by_name.values() if failure.fixed))
+    shown, groups, rows = totals.nights[-NIGHTS_SHOWN:], all_stories(totals), night_rows(totals)
+    known = len(open_stories(totals))
     most = max((_seen(group, night) for group in groups for night in shown), default=1)
     causes = [
         {
@@ -64,43 +65,27 @@ def render_nights(totals: Totals, directory: Path) -> str:
         totals=totals,
         shown=shown,
         faults=sum(night.faults.total() for night in totals.nights),
-        headline=_headline(totals),
+        headline=headline(totals),
         notes=remarks(totals.night),
-        charts=_charts(shown, groups),
-        causes=causes[: min(len(known), CAUSES_MAX)],
-        more=max(0, len(known) - CAUSES_MAX),
-        fixed=causes[len(known) :][:CAUSES_MAX],
+        charts=_charts(shown, groups, [int(row["new"]) for row in rows]),
+        causes=causes[:known][:CAUSES_MAX],
+        known=known,
+        fixed=causes[known:][:CAUSES_MAX],
         replay=lambda failure: f"marker-sim replay {quote(str(directory / _file(failure)))}",
         file=_file,
         verdict_of=verdict_of,
-        columns=named,
-        rows=[night_row(night, named) for night in shown],
+        rows=rows,
         versions=versions,
         judged=[(name, [_judged(each.counts, name) for each in versions]) for name in by_number(judged)],
     )
 
 
-def _headline(totals: Totals) -> str:
-    night, where = totals.night, f"in night {totals.night.number}"
-    broken = by_number(failure.partition("/")[0] for failure in night.kinds)
-    match verdict_of(night):
-        case "violated" if broken:
-            return f"{totals.sut} breaks {', '.join(broken)} {where}"
-        case "violated":
-            return f"{totals.sut}: stored failures still occur {where}"
-        case "holds":
-            return f"{totals.sut} keeps its promises {where}"
-    return f"{totals.sut}: nothing promised was seen to break {where}, but the night does not decide"
-
-
-def _charts(nights: Sequence[NightTotals], groups: Sequence[Story]) -> list[Chart]:
-    """The charts of the trend: new and known causes, runs, judgements and faults by night."""
-    first = [min(failure.night for failure in group) for group in groups]
-    seen = [[at for at, group in enumerate(groups) if _nights(group, [night])] for night in nights]
-    new = [sum(first[at] == night.number for at in found) for night, found in zip(nights, seen, strict=True)]
-    again = [len(found) - count for found, count in zip(seen, new, strict=True)]
+def _charts(nights: Sequence[NightTotals], groups: Sequence[Story], new: list[int]) -> list[Chart]:
+    """The charts of the trend: new and known stories, runs, judgements and faults by night."""
+    seen = [sum(len(_nights(group, [night])) for group in groups) for night in nights]
+    again = [count - first for count, first in zip(seen, new, strict=True)]
     parts = (
-        ("Causes seen", (("new", "new", new), ("again", "seen before", again))),
+        ("Stories seen", (("new", "new", new), ("again", "seen before", again))),
         ("Runs", (("plain", "runs", [night.runs for night in nights]),)),
         ("Judged", (("plain", "judged", [night.judged.total() for night in nights]),)),
         ("Faults injected", (("plain", "faults", [night.faults.total() for night in nights]),)),
@@ -118,14 +103,14 @@ def _cell(group: Story, night: NightTotals, most: int) -> HeatCell:
 
 
 class JudgedVersion(NamedTuple):
-    """A version of system and kit with its nights. only: how many of its causes no other version has."""
+    """A version of system and kit with its nights. only: how many of its stories no other version has."""
 
     system: str
     kit: str
     nights: str
     verdict: str
     counts: RunCounts
-    causes: int
+    stories: int
     only: int
 
 
@@ -140,10 +125,10 @@ def _versions(nights: Sequence[NightTotals], groups: Sequence[Story]) -> list[Ju
         counts = RunCounts()
         for night in own:
             counts.merge(night)
-        causes = found[version]
-        only = causes.difference(*(others for other, others in found.items() if other != version))
+        told = found[version]
+        only = told.difference(*(others for other, others in found.items() if other != version))
         numbers = _numbers([night.number for night in own])
-        made.append(JudgedVersion(*version, numbers, verdict_of(own[-1]), counts, len(causes), len(only)))
+        made.append(JudgedVersion(*version, numbers, verdict_of(own[-1]), counts, len(told), len(only)))
     return made
 
 

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from marker_sim.campaign.nightly.opening import FOREIGN, FOREIGN_SHARES, SHARES, STREAMS
+from marker_sim.campaign.nightly.opening import FOREIGN, SHARES, STREAMS
 from marker_sim.campaign.nightly.totals import NightTotals, Totals
 from marker_sim.errors import EXIT_HARNESS, EXIT_HOLDS, EXIT_INCONCLUSIVE, EXIT_VIOLATED
+from marker_sim.judges.findings import by_number
 from marker_sim.outcome.failure import FailureRecord, breaks_besides, stories
 from marker_sim.report.templates import render
+from marker_sim.report.verdict import defects_text
 from marker_sim.report.words import counted
 
+Story = Sequence[FailureRecord]
 SCHEMA = 1
-STORED = "stored failure"
 NIGHTS_SHOWN = 30
 _SHOWN = ("name", "guarantee", "mode", "storage", "world", "message", "night", "seen", "alike")
 # A share of the swarm's units: a small unit often misses a threshold by chance, but not all of them do.
 QUIET_SHARE = 0.75
 _USUAL = tuple(name for stage in SHARES for name in STREAMS[stage])
-_BEFORE = ("night", "began", "verdict", "budget")
-_AFTER = (
-    "runs",
-    "steps",
-    "judged",
-    "faults",
-    "again",
-    "new",
-    "still",
-    "fixed",
-    "not reached",
-    "canary",
-)
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -97,33 +87,64 @@ def summary_of(totals: Totals) -> dict[str, Any]:
     }
 
 
-def columns(totals: Totals) -> tuple[str, ...]:
-    """The columns of the table: with version and streams of a foreign system, else with the usual streams."""
-    foreign = bool(totals.nights) and any(stage in night.stages for night in totals.nights for stage in FOREIGN_SHARES)
-    return (*_BEFORE, *(("system", *FOREIGN) if foreign else _USUAL), *_AFTER)
+def all_stories(totals: Totals) -> list[Story]:
+    """The stories of stored failures, open ones first; what is fixed comes last in each and leads one that is over."""
+    told = (sorted(story, key=attrgetter("fixed")) for story in stories(totals.failures.by_name.values()))
+    return sorted(told, key=lambda story: story[0].fixed)
 
 
-def night_row(night: NightTotals, named: Sequence[str]) -> tuple[str, ...]:
-    """The cells of a night, by column. Streams have runs and seconds of workers."""
-    canary = night.canary or {}
-    cells = {
-        "night": str(night.number),
-        "began": night.began[:16].replace("T", " "),
-        "verdict": verdict_of(night) if night.state == "ended" else f"{verdict_of(night)}, {night.state}",
-        "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
-        "system": system_of(night),
-        "runs": f"{night.runs:,}",
-        "steps": f"{night.steps:,}",
-        "judged": f"{night.judged.total():,}",
-        "faults": f"{night.faults.total():,}",
-        "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
-        "new": str(len(night.new)),
-        "still": str(len(night.still_violated)),
-        "fixed": str(len(night.fixed)),
-        "not reached": str(len(night.not_reached)),
-        "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+def open_stories(totals: Totals) -> list[Story]:
+    """The stories with an open failure."""
+    return [story for story in all_stories(totals) if not story[0].fixed]
+
+
+def headline(totals: Totals) -> str:
+    """The last night in a sentence."""
+    night, told = totals.night, open_stories(totals)
+    broken = ", ".join(by_number(kind.partition("/")[0] for kind in night.kinds)) or "what it broke before"
+    said = {
+        "violated": f"breaks {broken}; open: {counted(len(told), 'story')}, {defects_text(told)}",
+        "inconclusive": "was not seen to break a promise, but the night does not decide",
+        "holds": "keeps its promises",
     }
-    return tuple(cells[name] if name in cells else _stream(night, name) for name in named)
+    return f"night {night.number}: {totals.sut} {said[verdict_of(night)]}"
+
+
+def night_rows(totals: Totals) -> list[dict[str, str]]:
+    """The cells of the last nights by column: streams have runs and seconds of workers; new, still and fixed count
+    stories.
+    """
+    told = [(min(each.night for each in story), {each.name for each in story}) for story in all_stories(totals)]
+    foreign = any("foreign" in night.stages for night in totals.nights)
+    rows = []
+    for night in totals.nights[-NIGHTS_SHOWN:]:
+        verdict, canary, still = verdict_of(night), night.canary or {}, set(night.still_violated)
+        rows.append(
+            {
+                "night": str(night.number),
+                "began": night.began[:16].replace("T", " "),
+                "verdict": verdict if night.state == "ended" else f"{verdict}, {night.state}",
+                "budget": f"{night.seconds:,.0f} of {night.budget_s:,.0f} s",
+                **({"system": system_of(night)} if foreign else {}),
+                **{
+                    name: f"{night.stream_runs[name]:,} in {night.stream_s[name]:,.0f} s"
+                    if night.stream_s[name]
+                    else "-"
+                    for name in (FOREIGN if foreign else _USUAL)
+                },
+                "runs": f"{night.runs:,}",
+                "steps": f"{night.steps:,}",
+                "judged": f"{night.judged.total():,}",
+                "faults": f"{night.faults.total():,}",
+                "again": f"{night.reruns['passing'] + night.reruns['failures']:,}",
+                "new": str(sum(first == night.number for first, _ in told)),
+                "still": str(sum(bool(names & still) for _, names in told)),
+                "fixed": str(sum(names.isdisjoint(still) and bool(names & {*night.fixed}) for _, names in told)),
+                "not reached": str(len(night.not_reached)),
+                "canary": f"{canary['seconds']:.1f} s" if canary.get("caught") else "-",
+            }
+        )
+    return rows
 
 
 def trend(values: Sequence[float]) -> str:
@@ -132,12 +153,14 @@ def trend(values: Sequence[float]) -> str:
     return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
 
 
-def failure_lines(failures: Sequence[FailureRecord], directory: Path) -> list[str]:
-    """A sentence for each story, with its smallest plan and the command that replays it."""
+def failure_lines(totals: Totals, directory: Path) -> list[str]:
+    """A sentence for each open story, with its smallest plan and the command that replays it."""
     lines = []
-    for story in stories(failures):
-        told, besides = story[0], breaks_besides(story, STORED)
-        where = f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), night {told.night}"
+    for story in open_stories(totals):
+        told, besides = story[0], breaks_besides(story, "stored failure")
+        where = (
+            f"{told.guarantee} in {told.mode} mode on {told.storage} ({told.world}), {told.cause}, night {told.night}"
+        )
         runs = counted(told.seen, "run") + (f", {told.alike} more with the same cause" if told.alike else "")
         replay = f"marker-sim replay {quote(str(directory / 'failures' / f'{told.name}.json'))}"
         lines.append(f"{where}, {runs}: {told.message}{f'; {besides}' if besides else ''}: {replay}")
@@ -149,23 +172,17 @@ def system_of(night: NightTotals) -> str:
     return night.sut if not night.version or night.version in night.sut else f"{night.sut} {night.version}"
 
 
-def _stream(night: NightTotals, name: str) -> str:
-    seconds = night.stream_s.get(name, 0.0)
-    return f"{night.stream_runs.get(name, 0):,} in {seconds:,.0f} s" if seconds else "-"
-
-
 def markdown(totals: Totals, directory: Path) -> str:
     """The content of summary.md."""
-    shown, named = totals.nights[-NIGHTS_SHOWN:], columns(totals)
+    rows = night_rows(totals)
     return render(
         "campaign/nightly/summary.md.j2",
         totals=totals,
-        columns=named,
-        rows=[night_row(night, named) for night in shown],
-        runs=trend([night.runs for night in shown]),
-        new=trend([len(night.new) for night in shown]),
+        rows=rows,
+        runs=trend([night.runs for night in totals.nights[-NIGHTS_SHOWN:]]),
+        new=trend([int(row["new"]) for row in rows]),
         notes=remarks(totals.night),
-        failures=failure_lines(totals.failures.open, directory),
+        failures=failure_lines(totals, directory),
     )
 
 

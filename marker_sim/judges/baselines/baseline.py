@@ -43,6 +43,7 @@ class Known:
     mode, storage, under (the fault class), cause: "" for any.
     sometimes: it does not show in every run.
     story: the document that explains it, "" for none.
+    runs: of the campaign that wrote the entry, 0 where nobody counted them.
     """
 
     guarantee: str
@@ -52,6 +53,7 @@ class Known:
     cause: str = ""
     sometimes: bool = field(default=False, compare=False)
     story: str = field(default="", compare=False)
+    runs: int = field(default=0, compare=False)
 
     @property
     def kind(self) -> tuple[str, str, str, str]:
@@ -68,7 +70,7 @@ class Differences:
     """Differences from a baseline. unexpected: promised, violated, not in it. stale: in it, judged, not violated.
 
     unmet: in the baseline, judged and not violated, but it does not show in every run, or no fault of its class
-    occurred. It does not count. explained: as unexpected, but the stored run breaks what is known as well.
+    occurred. It does not count. explained: as unexpected, but rare, and the stored run breaks what is known as well.
     """
 
     unexpected: tuple[Known, ...] = ()
@@ -91,7 +93,7 @@ def load_baseline(name_or_path: Path | str) -> frozenset[Known]:
     try:
         raw = json.loads(source.read_text(encoding="utf-8"))
         if "failures" in raw:
-            return frozenset(known_as(each["guarantee"], each["cause"]) for each in raw["failures"])
+            return frozenset(known_as(each["guarantee"], each["cause"], raw["runs"]) for each in raw["failures"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"baseline {name} cannot be read: {error}; give the path of a JSON file or one of {', '.join(shipped)}"
@@ -99,9 +101,9 @@ def load_baseline(name_or_path: Path | str) -> frozenset[Known]:
     return parse_baseline(raw, name)
 
 
-def known_as(guarantee: str, cause: str) -> Known:
-    """The entry of a violation that was found: of its guarantee and cause, wherever a run may show it."""
-    return Known(guarantee=guarantee, cause=cause, sometimes=True)
+def known_as(guarantee: str, cause: str, runs: int) -> Known:
+    """The entry of a violation that was found in so many runs: of its guarantee and cause, wherever a run shows it."""
+    return Known(guarantee=guarantee, cause=cause, sometimes=True, runs=runs)
 
 
 def parse_baseline(raw: Any, origin: str) -> frozenset[Known]:

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from marker_sim.judges.findings import split_impact
 from marker_sim.judges.guarantees import BY_ID
 from marker_sim.outcome.failure import breaks_besides
-from marker_sim.report.words import clipped, plan_sentences, printable
+from marker_sim.report.words import clipped, counted, plan_sentences, printable
 
 SIGNS = {"violated": "✗", "inconclusive": "?", "not-promised": "○", "holds": "✓", "not-applicable": "–"}
 SCRIPTS = ("foreign", "spark", "java")  # Worlds of failures that scripts show: of servers, of jobs, of Java clients.
@@ -60,6 +60,7 @@ _PAGES.globals |= {
     "split_impact": split_impact,
     "plan_sentences": plan_sentences,
     "breaks_besides": breaks_besides,
+    "counted": counted,
 }
 
 

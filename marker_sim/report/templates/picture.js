@@ -212,6 +212,7 @@ class Picture {
     const wide = 7 * (fault.kind.length + 2), x = Math.max(Math.min(from + 4, this.width - wide), this.named.get(lane.y) ?? 0);
     if (x > from + 90) return;
     this.named.set(lane.y, x + wide);
+    this.named.set(`at ${lane.y}`, [...(this.named.get(`at ${lane.y}`) ?? []), [x, x + wide]]);
     parts.push(svg("text", { class: "fault-name", x, y: lane.y + lane.height - 3 }, `⚡${fault.kind}`));
   }
 
@@ -239,7 +240,21 @@ class Picture {
     const before = x + 7 + wide > this.width, left = before ? x - 7 - wide : x + 7;
     if (left < (this.named.get(`harm ${lane.y}`) ?? 0)) return; // The step has the same in words.
     this.named.set(`harm ${lane.y}`, left + wide);
-    parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: lane.y + 15, "text-anchor": before ? "end" : "start" }, said));
+    const [line, room] = lane.open ? this.free(event, left, left + wide, y + 4) : [lane.y + 15, wide];
+    const short = room < wide ? `${said.slice(0, Math.floor(room / LETTER) - 2)}…` : said;
+    if (short.length > 7) parts.push(svg("text", { class: "harm-name", x: before ? x - 7 : left, y: line, "text-anchor": before ? "end" : "start" }, short));
+  }
+
+  /* The lowest line of a lane on which a text covers nothing, with the room for it: that of signs (y), a row of bars, else that of signs until the next one. */
+  free(event, left, right, y) {
+    const lane = this.lanes[event.lane], meets = (from, to) => to > left && from < right;
+    const others = this.data.events.filter((other) => other !== event && other.lane === event.lane && ["effect", "observe"].includes(other.kind));
+    const signs = [...others.map((other) => this.x(other.i)).map((x) => [x - 5, x + 5]), ...(this.named.get(`at ${lane.y}`) ?? [])].filter((span) => meets(...span));
+    if (!signs.length) return [y, right - left];
+    const bars = this.data.bars.filter((bar) => bar.lane === event.lane);
+    const taken = new Set(bars.filter((bar) => meets(this.x(bar.from), Math.max(this.x(bar.from) + 3, this.x(bar.to, true)))).map((bar) => bar.row));
+    const row = [...new Set([0, ...bars.map((bar) => bar.row)])].sort((one, other) => other - one).find((each) => !taken.has(each));
+    return row === undefined ? [y, Math.min(...signs.map(([from]) => from)) - left] : [lane.y + 15 + ROW * row, right - left];
   }
 
   times(parts) {
