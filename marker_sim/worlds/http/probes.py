@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import fmean
 
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.plan import REQUEST_FORMS, Plan
@@ -23,7 +24,7 @@ from marker_sim.worlds.http.starvation import WORTH_MS, Starvation, processor_us
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
-ECHOES_A_LOOK = 8  # Echoes between two measurements of the servers' processor time.
+MEASURE_EVERY_S = 0.4  # Between two measurements of the servers; longer when an echo is late.
 PROBE_SPACE = 2.5
 ONCE_S = 10.0
 HANGING_GRACE_S = 0.7
@@ -146,23 +147,24 @@ class Watch:
         """Measure delays of the kit: if it, its processor or its storage is late, a slow server proves nothing."""
         injector, world = self.injector, self.injector.world
         starvation: defaultdict[str, Starvation] = defaultdict(Starvation)
-        for number in itertools.count():
-            if self._over.is_set():
-                break
+        lates_s, due = [0.0], 0.0
+        while not self._over.is_set():
             before = time.monotonic()
             self._over.wait(ECHO_EVERY_S)
             asked = time.monotonic()
+            lates_s.append(max(0.0, asked - before - ECHO_EVERY_S))
             if asked - before > ECHO_LATE_S:
                 injector.recorder.record("kit", "kit", "observe", "echo-late")
             world.echo()
             slow_ms = int((time.monotonic() - asked) * 1000)
-            late_s = max(0.0, asked - before - ECHO_EVERY_S)
+            looks = asked > due or self._over.is_set()
             for server in tuple(injector.servers):
                 self._starved(server, slow_ms)
-                own = starvation[server.name]
-                own.echo(world.held(server.name), late_s, asked - before)
-                if number % ECHOES_A_LOOK == 0:
-                    self._starved(server, own.look(processor_use(server.pids())))
+                if looks:
+                    use, held = processor_use(server.pids()), world.held(server.name)
+                    self._starved(server, starvation[server.name].look(use, held, fmean(lates_s)))
+            if looks:
+                lates_s, due = [], asked + MEASURE_EVERY_S
 
     def _starved(self, server: Server, lost_ms: int) -> None:
         if lost_ms >= WORTH_MS:
