@@ -99,7 +99,7 @@ class EventReader:
         first: dict[str, int] = {}  # Waits of several threads may overlap; they are in the order of their ends.
         for process, since_ns, until_ns in reversed(self.starved):
             counted = first.get(process, end_ns)
-            lost[process] += max(0, min(end_ns, until_ns, counted) - max(begin_ns, since_ns))
+            lost[process] += max(0, min(until_ns, counted) - max(begin_ns, since_ns))
             first[process] = min(since_ns, counted)
         return max(lost.values(), default=0)
 

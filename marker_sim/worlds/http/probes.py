@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import fmean
 
 from marker_sim.names import MarkerDirectory, MarkerType, marker_name
 from marker_sim.plan import REQUEST_FORMS, Plan
@@ -147,25 +146,22 @@ class Watch:
         """Measure delays of the kit: if it, its processor or its storage is late, a slow server proves nothing."""
         injector, world = self.injector, self.injector.world
         starvation: defaultdict[str, Starvation] = defaultdict(Starvation)
-        lates_s, due = [0.0], 0.0
+        due = 0.0
         while not self._over.is_set():
             before = time.monotonic()
             self._over.wait(ECHO_EVERY_S)
             asked = time.monotonic()
-            lates_s.append(max(0.0, asked - before - ECHO_EVERY_S))
             if asked - before > ECHO_LATE_S:
                 injector.recorder.record("kit", "kit", "observe", "echo-late")
             world.echo()
             slow_ms = int((time.monotonic() - asked) * 1000)
             looks = asked > due or self._over.is_set()
             for server in tuple(injector.servers):
-                self._starved(server, slow_ms)
+                lost_ms = slow_ms
                 if looks:
                     use, held = processor_use(server.pids()), world.held(server.name)
-                    self._starved(server, starvation[server.name].look(use, held, fmean(lates_s)))
-            if looks:
-                lates_s, due = [], asked + MEASURE_EVERY_S
-
-    def _starved(self, server: Server, lost_ms: int) -> None:
-        if lost_ms >= WORTH_MS:
-            self.injector.recorder.record(server.name, "kit", "observe", "starved", value=lost_ms)
+                    late_s = max(0.0, asked - before - ECHO_EVERY_S)
+                    lost_ms = max(slow_ms, starvation[server.name].look(use, held, late_s))
+                    due = asked + MEASURE_EVERY_S
+                if lost_ms >= WORTH_MS:
+                    injector.recorder.record(server.name, "kit", "observe", "starved", value=lost_ms)

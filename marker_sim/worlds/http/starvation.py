@@ -9,7 +9,6 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorTime:
+class ProcessorTime(NamedTuple):
     """The nanoseconds that a thread has run, and has waited for a processor, since it began."""
 
     ran_ns: int
@@ -78,7 +76,7 @@ class Starvation:
     def look(self, now: ProcessorUse, held: HeldCalls, late_s: float) -> int:
         """The milliseconds lost since the last measurement.
 
-        held: the server's calls, as of `now`. late_s: how late a thread of the kit was woken meanwhile.
+        held: the server's calls, as of `now`. late_s: how late a thread of the kit was woken last.
         """
         (before, known), self._seen = self._seen or (now, held), (now, held)
         held_s = (held.calls - known.calls) * late_s + held.seconds - known.seconds
