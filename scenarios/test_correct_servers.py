@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from properties import tools
 from properties.faces.judges import load_profile
 from properties.faces.outcome import ONE_REFUSED
 from properties.faces.targets import CampaignRequest, HttpTarget, ServerOptions
-from properties.faces.worlds import OF_PLANS, DirectoryReader, Recorder, run_reader
+from properties.faces.worlds import OF_PLANS, DirectoryReader, Recorder, kernel, run_reader
 from properties.volume import CI_ONLY, volume
 from scenarios.correct_servers.starts import HERE, SERVERS, build_go, missing, start
 from scenarios.stored_plans import caught
@@ -29,6 +30,7 @@ from scenarios.test_http import campaign
 
 PLANS = volume(8, nightly=40)
 ON_S3 = volume(8, quick=1, nightly=40)
+LATE_S = 0.6
 BUDGET_S = 240.0  # That no campaign of so many plans comes near to.
 QUICK = ("go-hex-files", "node-journal")  # They start at once, so that the second plan surely has its turn.
 # By default one on S3, where a plan takes as long as three on a disk. The others differ in how they store, which CI
@@ -186,6 +188,27 @@ def test_a_server_that_deletes_by_a_rename_is_caught_where_that_fills_a_director
     accused = {name for name, finding in findings.items() if finding.breaches}
     assert ("G4" in accused) if onto else not accused
     assert all(findings[name].judged for name in ("G4", "G8", "G9"))
+
+
+def test_a_correct_server_whose_storage_calls_the_kit_answers_late_is_not_accused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive: Callable[[int], object] = kernel.receive
+
+    def late(listener: int) -> object:
+        time.sleep(LATE_S)  # As a thread of the kit that waits for a processor.
+        return receive(listener)
+
+    monkeypatch.setattr(kernel, "receive", late)
+    ops = tuple(Op(actor=f"a{n}", kind="create", name=f"p/{n}.marker.CREATE", after_ms=500) for n in range(9))
+    # The bound is 20 times what creates took before the first fault, at least 10 s.
+    faults = (Fault.of(FaultKind.PAUSE, "server", Step(1), for_ms=100),)
+    history, findings = owned(tmp_path, plan=replace(TWO_OWNERS, ops=ops, faults=faults))
+    asked = {event.index: event.time_ns for event in history.events if event.kind == "invoke"}
+    ends = [event for event in history.events if event.kind in ("ok", "info") and event.caused_by in asked]
+    waited_s = [(event.time_ns - asked[event.caused_by or 0]) / 1e9 for event in ends]
+    assert max(waited_s) > history.header.answer_bound_ms / 1e3, "an answer was late"
+    assert [breach for finding in findings.values() for breach in finding.breaches] == []
 
 
 def test_a_server_that_leaves_a_dead_one_s_directories_alone_for_ever_is_caught(tmp_path: Path) -> None:

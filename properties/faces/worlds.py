@@ -1,5 +1,6 @@
 """Names of `marker_sim.worlds` that tests use."""
 
+from marker_sim.worlds.door import kernel
 from marker_sim.worlds.door.available import refused
 from marker_sim.worlds.door.calls import Caller, CallOutcome, Decision, FileCall, HeldCalls
 from marker_sim.worlds.door.door import Door

@@ -28,7 +28,7 @@ ROOMS = {
     "command": 5_584,
     "errors.py": 57,
     "faults": 5_484,
-    "history": 17_159,
+    "history": 17_168,
     "interface": 3_997,
     "judges": 52_433,
     "loading.py": 588,
@@ -51,7 +51,7 @@ ROOMS = {
     "targets": 23_607,
     "timeline.py": 1_666,
     "unusual_names.py": 638,
-    "worlds": 114_179,
+    "worlds": 114_161,
     "writer": 5_397,
 }
 FOLDER_FILES_MAX = 15

@@ -69,6 +69,17 @@ def test_time_in_which_a_server_waited_for_a_processor_is_not_its_own(lost: tupl
     assert bool(probed(story).finding("G6").breaches) == broken
 
 
+def test_a_short_wait_hides_no_longer_one_that_was_measured_with_it() -> None:
+    story = begun()
+    invoke = story.ask(B)
+    story.wait(2 * BOUND_MS)
+    for lost_ms in (60, 12_000):
+        story.observe("starved", process="server#1", value=lost_ms)
+    story.flush(B)
+    story.end(invoke, "ok", "created")
+    probed(story).holds("G6")
+
+
 def test_a_failing_probe_breaks_it() -> None:
     probed(begun(), outcome="info").breaks("G6", count=3)
     probed(begun(), outcome="fail").breaks("G6", count=3)

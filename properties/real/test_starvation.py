@@ -71,13 +71,33 @@ def test_one_lock_of_many_threads_that_wait_in_turn_for_a_processor_is_starved()
 
 def test_calls_that_the_kit_answers_late_are_its_own_doing() -> None:
     own = Starvation()
-    own.look(use(1, 0, 0, 0, 0))
-    own.echo(HeldCalls(0, 0.0), 0.0, 0.05)
-    own.echo(HeldCalls(4, 0.010), 0.005, 0.055)  # Four calls were answered some 5 ms late, and took 10 ms.
-    assert own.look(use(1, 100, 0, 100)) == 30
-    own.echo(HeldCalls(400, 0.010), 0.005, 0.055)  # No more than the time that passed.
-    assert own.look(use(1, 200, 0, 200, 2_000)) == 55
-    assert own.look(use(1, 300, 0, 300, 3_000)) == 0
+    assert own.look(use(1, 0, 0, 0, 0), HeldCalls(0, 0.0), 0.0) == 0
+    # Four calls were answered some 5 ms late, and took 10 ms.
+    assert own.look(use(1, 100, 0, 100), HeldCalls(4, 0.010), 0.005) == 30
+    assert own.look(use(1, 200, 0, 200, 1_055), HeldCalls(400, 0.010), 0.005) == 55, "no more than the time that passed"
+    assert own.look(use(1, 300, 0, 300, 3_000), HeldCalls(400, 0.010), 0.005) == 0
+
+
+def test_a_kit_that_is_slow_between_two_echoes_is_seen_to_work_on_a_call_all_the_time() -> None:
+    recorder, began = Recorder(), time.monotonic()
+
+    def held(process: str) -> HeldCalls:
+        time.sleep(0.2)
+        return HeldCalls(0, time.monotonic() - began)
+
+    injector: Any = SimpleNamespace(
+        recorder=recorder,
+        world=SimpleNamespace(echo=lambda: None, held=held),
+        servers=[SimpleNamespace(name="server-1", pids=list)],
+    )
+    watch = Watch(injector, ())
+    listening = threading.Thread(target=watch._listen_to_echo)
+    listening.start()
+    time.sleep(2.5)
+    watch.end()
+    listening.join(10.0)
+    lost_ms = [event.value for event in recorder.events if event.operation == "starved"]
+    assert sum(value for value in lost_ms if isinstance(value, int)) > 1_500, "all but the time before the first look"
 
 
 def test_a_process_that_is_gone_has_no_threads() -> None:

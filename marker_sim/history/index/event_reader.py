@@ -96,10 +96,11 @@ class EventReader:
     def starved_ns(self, begin_ns: int, end_ns: int) -> int:
         """The longest that a server waited for a processor or the kit's storage between two times, in ns."""
         lost: Counter[str] = Counter()
-        counted: dict[str, int] = {}  # Waits of several threads may overlap.
-        for process, since_ns, until_ns in self.starved:
-            lost[process] += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns, counted.get(process, 0)))
-            counted[process] = until_ns
+        first: dict[str, int] = {}  # Waits of several threads may overlap; they are in the order of their ends.
+        for process, since_ns, until_ns in reversed(self.starved):
+            counted = first.get(process, end_ns)
+            lost[process] += max(0, min(until_ns, counted) - max(begin_ns, since_ns))
+            first[process] = min(since_ns, counted)
         return max(lost.values(), default=0)
 
     @property

@@ -82,7 +82,11 @@ class CallOutcome(NamedTuple):
 
 
 class HeldCalls(NamedTuple):
-    """How many calls of a command stopped at the door, and the seconds that the kit spent on them."""
+    """How many calls of a command stopped at the door, and the seconds that the kit spent on them.
+
+    since: when the kit began with the one that it works on (time.monotonic), 0 for none.
+    """
 
     calls: int = 0
     seconds: float = 0.0
+    since: float = 0.0

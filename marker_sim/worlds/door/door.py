@@ -234,9 +234,10 @@ class Door:
         except Exception as error:
             self._failed(command, notice, error)
             return
+        before = self.held.get(command.name, HeldCalls())
+        self.held[command.name] = before._replace(since=began)
         with self._answering(command, held):
             self._take(command, scope, held)
-        before = self.held.get(command.name, HeldCalls())
         self.held[command.name] = HeldCalls(before.calls + 1, before.seconds + time.monotonic() - began)
 
     @contextlib.contextmanager

@@ -6,6 +6,7 @@ While the disk is full, calls of any server that need room fail with ENOSPC.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,9 @@ class LocalWorld(RunStorage):
             pass
 
     def held(self, process: str) -> HeldCalls:
-        """The calls of a server that stopped at the door."""
-        return self._front.door.held.get(process, HeldCalls())
+        """The calls of a server that stopped at the door; of one that still does, the seconds so far."""
+        held = self._front.door.held.get(process, HeldCalls())
+        return held._replace(seconds=held.seconds + time.monotonic() - held.since) if held.since else held
 
     def rewriting(self) -> bool:
         """Whether a server is rewriting a marker file in place."""

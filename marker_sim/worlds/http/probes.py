@@ -23,7 +23,7 @@ from marker_sim.worlds.http.starvation import WORTH_MS, Starvation, processor_us
 LOOK_EVERY_S = 0.05
 ECHO_EVERY_S = 0.05
 ECHO_LATE_S = 2.0
-ECHOES_A_LOOK = 8  # Echoes between two measurements of the servers' processor time.
+MEASURE_EVERY_S = 0.4  # Between two measurements of the servers; longer when an echo is late.
 PROBE_SPACE = 2.5
 ONCE_S = 10.0
 HANGING_GRACE_S = 0.7
@@ -146,9 +146,8 @@ class Watch:
         """Measure delays of the kit: if it, its processor or its storage is late, a slow server proves nothing."""
         injector, world = self.injector, self.injector.world
         starvation: defaultdict[str, Starvation] = defaultdict(Starvation)
-        for number in itertools.count():
-            if self._over.is_set():
-                break
+        due = 0.0
+        while not self._over.is_set():
             before = time.monotonic()
             self._over.wait(ECHO_EVERY_S)
             asked = time.monotonic()
@@ -156,14 +155,13 @@ class Watch:
                 injector.recorder.record("kit", "kit", "observe", "echo-late")
             world.echo()
             slow_ms = int((time.monotonic() - asked) * 1000)
-            late_s = max(0.0, asked - before - ECHO_EVERY_S)
+            looks = asked > due or self._over.is_set()
             for server in tuple(injector.servers):
-                self._starved(server, slow_ms)
-                own = starvation[server.name]
-                own.echo(world.held(server.name), late_s, asked - before)
-                if number % ECHOES_A_LOOK == 0:
-                    self._starved(server, own.look(processor_use(server.pids())))
-
-    def _starved(self, server: Server, lost_ms: int) -> None:
-        if lost_ms >= WORTH_MS:
-            self.injector.recorder.record(server.name, "kit", "observe", "starved", value=lost_ms)
+                lost_ms = slow_ms
+                if looks:
+                    use, held = processor_use(server.pids()), world.held(server.name)
+                    late_s = max(0.0, asked - before - ECHO_EVERY_S)
+                    lost_ms = max(slow_ms, starvation[server.name].look(use, held, late_s))
+                    due = asked + MEASURE_EVERY_S
+                if lost_ms >= WORTH_MS:
+                    injector.recorder.record(server.name, "kit", "observe", "starved", value=lost_ms)

@@ -9,7 +9,6 @@ import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ HANGS_S, LOOK_S, BUSY_SHARE = 0.75, 0.25, 0.05
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorTime:
+class ProcessorTime(NamedTuple):
     """The nanoseconds that a thread has run, and has waited for a processor, since it began."""
 
     ran_ns: int
@@ -73,21 +71,16 @@ class Starvation:
     """The time that one server lost waiting for processors, and for late answers of the kit to storage calls."""
 
     def __init__(self) -> None:
-        self._use: ProcessorUse | None = None
-        self._held: HeldCalls | None = None
-        self._held_s = 0.0
+        self._seen: tuple[ProcessorUse, HeldCalls] | None = None
 
-    def echo(self, held: HeldCalls, late_s: float, passed_s: float) -> None:
-        """Add the calls of the last `passed_s`. late_s: how late a thread of the kit was woken in that time."""
-        before, self._held = self._held or held, held
-        self._held_s += min(passed_s, (held.calls - before.calls) * late_s + held.seconds - before.seconds)
+    def look(self, now: ProcessorUse, held: HeldCalls, late_s: float) -> int:
+        """The milliseconds lost since the last measurement.
 
-    def look(self, now: ProcessorUse) -> int:
-        """The milliseconds lost since the last measurement."""
-        before, self._use = self._use or now, now
-        lost_ms = starved_ms(before, now) + int(self._held_s * 1000)
-        self._held_s = 0.0
-        return min(lost_ms, (now.at_ns - before.at_ns) // _NS_PER_MS)
+        held: the server's calls, as of `now`. late_s: how late a thread of the kit was woken last.
+        """
+        (before, known), self._seen = self._seen or (now, held), (now, held)
+        held_s = (held.calls - known.calls) * late_s + held.seconds - known.seconds
+        return min(starved_ms(before, now) + int(held_s * 1000), (now.at_ns - before.at_ns) // _NS_PER_MS)
 
 
 class Idleness:
