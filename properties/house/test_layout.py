@@ -40,7 +40,7 @@ ROOMS = {
     "plan.py": 2_585,
     "pytest_plugin.py": 788,
     "reading.py": 567,
-    "report": 26_135,
+    "report": 26_128,
     "seams.py": 820,
     "search": 34_291,
     "serve": 7_821,
