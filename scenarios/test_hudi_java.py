@@ -14,11 +14,21 @@ from marker_sim.faults import Call, Fault, FaultKind
 from marker_sim.judges import judge
 from marker_sim.plan import TableShape
 from marker_sim.worlds.spark.hudi import java_driver
+from properties.faces.campaign import StoredPlan
 from properties.faces.cli import parse_request
 from properties.faces.outcome import failures_in
 from properties.faces.report import script_of
 from properties.faces.search import WalkPoint
-from properties.faces.targets import CONFIRMED, FAILED, KILLED, CampaignRequest, DrawnPoint, JavaRuns, table_of
+from properties.faces.targets import (
+    CONFIRMED,
+    FAILED,
+    KILLED,
+    CampaignRequest,
+    DrawnPoint,
+    JavaRuns,
+    ServerOptions,
+    table_of,
+)
 from properties.faces.worlds import DRIVER, SparkRun, TableStep, shape_of, traits, with_steps
 from scenarios.findings.stored_finding import StoredFinding, read_findings
 from scenarios.plain_shell import run_script, settings_of_java_client
@@ -76,12 +86,33 @@ def test_an_earlier_version_writes_without_a_fault_and_keeps_every_promise(tmp_p
 
 
 @pytest.mark.jvm
-def test_a_java_program_without_the_kit_shows_a_commit_that_was_written_in_part(tmp_path: Path) -> None:
-    stored = next(each for each in STORED if each.guarantee == "G14")
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a-commit-that-was-written-in-part-is-completed", "is completed and cannot be read"),
+        ("a-manifest-that-an-archiver-left-in-part-stops-all-archiving", "no write succeeds any more"),
+    ],
+    ids=["a-commit", "an-archive"],
+)
+def test_a_java_program_without_the_kit_shows_what_a_write_or_a_service_broke(
+    tmp_path: Path, name: str, shown: str
+) -> None:
+    (stored,) = (each for each in STORED if each.name == name)
     program, language = script_of(stored.told)
     done = run_script(program, tmp_path, 600, language, **settings_of_java_client(stored.version), TRIES="1")
     assert done.code == stored.ran[0].code == 1, done
-    assert any("is completed and cannot be read" in line for line in done.lines) and not done.left
+    assert any(shown in line for line in done.lines) and not done.left
+
+
+@pytest.mark.jvm
+def test_a_java_program_of_a_restore_says_that_it_holds_when_no_fault_meets_it(tmp_path: Path) -> None:
+    plan = with_steps(table_of("direct", 1), (RESTORES,))
+    also = ("G14", "G15", "G19", "G24", "G31")
+    told = StoredPlan(guarantee="G16", plan=plan, sut="hudi-java:1.2.0", server=ServerOptions(), also=also, message="")
+    program, language = script_of(told)
+    done = run_script(program, tmp_path, 600, language, **settings_of_java_client("1.2.0"), TRIES="1")
+    assert done.code == 0 and done.lines[-1] == "held in 1 tries", done
+    assert sum("done   (restore" in line for line in done.lines) == 2, "the second one finds nothing to do"
 
 
 @pytest.mark.jvm

@@ -94,6 +94,8 @@ def _table(plan: Plan, shape: TableShape) -> str:
             " until one is paused, waits for the lock or is over, when the next goes on. Their heartbeats last 120 s. A"
             " write that heals and a look at the table follow."
         )
+    if any(write.service for write in plan.writes):
+        how += " What a service needs is done before it; it is begun once more after that write."
     if shape.future:
         how += f" In the end, with a reading after each: {', '.join(shape.future)}."
     return (
@@ -109,7 +111,8 @@ def _write_of_hudi(plan: Plan, number: int) -> str:
     if write.abandon and not what:
         what = "the driver is killed when all its data files are there"
     what += ", so that the next one has to roll back" if write.abandon else ""
-    return f"Write {number + 1}{f' ({write.name})' if write.name else ''}: {what or 'no fault'}."
+    kind = f"{write.service.capitalize()}, step" if write.service else "Write"
+    return f"{kind} {number + 1}{f' ({write.name})' if write.name else ''}: {what or 'no fault'}."
 
 
 def _operation(op: Op, directory: str) -> str:

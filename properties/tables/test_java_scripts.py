@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from marker_sim.errors import UsageError
 from marker_sim.faults import Call, Fault, FaultKind
-from marker_sim.plan import TableShape
+from marker_sim.plan import Service, TableShape
 from properties.faces.campaign import StoredPlan
 from properties.faces.report import issue_text, script_of
 from properties.faces.search import fates_of
@@ -18,6 +19,7 @@ from properties.faces.worlds import (
     DRIVER,
     FUTURE_SETTINGS,
     FUTURES,
+    PREPARED,
     STORAGE,
     Stage,
     StorageCall,
@@ -86,8 +88,6 @@ def test_what_a_program_cannot_judge_is_refused_in_a_sentence_and_a_comment_does
     fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
     with pytest.raises(UsageError, match="G25 writes-go-on cannot be shown by a script: it judges G13, G14"):
         script_of(told(fault, guarantee="G25"))
-    with pytest.raises(UsageError, match="cannot be shown by a script: it needs table services"):
-        script_of(told(fault, stage="compact", guarantee="G19"))
     text, _ = script_of(told(fault))
     assert text.index("*/") > text.index("FILE.java") and 'CLAIMS = List.of("G15", "G24")' in text
     assert "```java" in issue_text(told(fault))
@@ -123,3 +123,25 @@ def test_a_program_plays_the_future_of_its_plan_with_the_settings_of_the_kit() -
     usual = replace(shape_of(stored.plan), grows=False, rests=False)
     text, _ = script_of(replace(stored, plan=replace(stored.plan, shape=usual)))
     assert begins_later not in text and rests not in text
+
+
+@pytest.mark.parametrize("service", get_args(Service))
+def test_a_program_prepares_a_service_as_the_kit_does_and_knows_what_it_is_asked_for(service: Service) -> None:
+    fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
+    text, _ = script_of(told(fault, stage=service, guarantee="G19"))
+    own = text.partition("how a step is done")[0]
+    steps = re.findall(r'new Step\("(.*?)", (true|false), "(.*?)", (.*?)[,)]', own)
+    assert [step[2] for step in steps] == [*(each for each in PREPARED[service] if each != "compact"), service]
+    assert [step[1] for step in steps] == ["true"] * (len(steps) - 1) + ["false"], "what comes before follows at once"
+    known = {*re.findall(r'case "(.*?)" ->', text), "write", "upgrade"}
+    assert {step[2] for step in steps} <= known and "hoodie." not in steps[-1][3]
+    early = service in ("compact", "clean", "archive")
+    assert {step[3].split(" + ")[0] for step in steps[:-1]} == {"EARLY" if early else '""'}
+    by_writes = {"clean": "clean.automatic", "archive": "archive.automatic", "upgrade": "write.auto.upgrade"}
+    assert (f'" {by_writes.get(service)}=true"' in steps[-1][3]) == (service in by_writes), "and of writes after it"
+
+
+def test_a_program_of_rows_that_a_restore_took_back_or_may_have_judges_them_so() -> None:
+    fault = Fault.of(FaultKind.IO_ERROR, STORAGE, called("list"))
+    plain, served = script_of(told(fault))[0], script_of(told(fault, stage="restore", guarantee="G16"))[0]
+    assert "keys.removeAll(unknown)" in served and "unknown" not in plain and "SETTINGS" not in plain

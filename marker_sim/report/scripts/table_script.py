@@ -31,13 +31,13 @@ from marker_sim.targets.hudi_java import NAME as HUDI_JAVA
 from marker_sim.worlds.interceptor import ArmedFault
 from marker_sim.worlds.spark.hudi.java_driver import java_options, loses, told_of
 from marker_sim.worlds.spark.hudi.settings import HEARTBEAT_S, hudi_options, key_count, partition_names, shape_of
-from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file
+from marker_sim.worlds.spark.hudi.steps import call_of, last_data_file, preparation
 from marker_sim.worlds.spark.hudi.table import ROWS_MAX, ROWS_MIN
 from marker_sim.worlds.spark.plans import DRIVER
 from marker_sim.worlds.spark.session import JVM
 
 JUDGED = ("G14", "G15", "G16", "G18", "G19", "G24", "G25")
-JUDGED_BY_JAVA = ("G13", "G14", "G15", "G16", "G18", "G19", "G24", "G30")
+JUDGED_BY_JAVA = ("G13", "G14", "G15", "G16", "G18", "G19", "G24", "G30", "G31")
 ON_S3 = "it was found on S3, where only the kit's own S3 sees the requests at which faults happen"
 
 
@@ -45,7 +45,7 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
     """The script of a failure and its language; UsageError says what it cannot do."""
     if failure.own_plan.shape is None:
         return server_script(failure), "python"
-    plan, in_java = failure.own_plan, failure.sut.partition(":")[0] == HUDI_JAVA
+    plan, in_java = failure.own_plan, failure.sut.startswith(HUDI_JAVA)
     judged = JUDGED_OF_WRITERS if shape_of(plan).writers else JUDGED_BY_JAVA if in_java else JUDGED
     problem = _problem(failure, in_java, judged)
     if problem:
@@ -70,7 +70,7 @@ def script_of(failure: StoredPlan) -> tuple[str, str]:
 def options_of(failure: StoredPlan) -> dict[str, str]:
     """Hudi's options in the runs of a failure of a table."""
     plan = failure.own_plan
-    in_java = failure.sut.partition(":")[0] == HUDI_JAVA
+    in_java = failure.sut.startswith(HUDI_JAVA)
     options = (java_options if in_java else hudi_options)(plan, _version(failure))
     return {name: value for name, value in options.items() if value != WRITE_KEY}
 
@@ -83,19 +83,15 @@ def _problem(failure: StoredPlan, in_java: bool, judged: tuple[str, ...]) -> str
     """The reason why no script can do the plan, "" when one can."""
     plan = failure.own_plan
     if failure.guarantee not in judged:
-        at_rest = "" if in_java else " at rest"
-        return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show{at_rest}"
+        return f"it judges {', '.join(judged)}, what the timeline, the files and the rows of a table show"
     if plan.storage != "local":
         return ON_S3
-    if any(write.service for write in plan.writes):
-        return "it needs table services, which scripts do not run; `marker-sim replay` does it again"
     if shape_of(plan).sharing.startswith("early-"):
         return "the kit steps its early detection; `marker-sim replay` does it again"
-    for fault in plan.faults if in_java else ():
-        if fault.kind.row.family == "wire" or loses(fault):
+    for fault in plan.faults:
+        if in_java and (fault.kind.row.family == "wire" or loses(fault)):
             return f"the kit does {fault.kind.value} outside of the calls of files; `marker-sim replay` does it again"
-    for fault in () if in_java else plan.faults:
-        if not fault.kind.row.kills or fault.target != DRIVER:
+        if not in_java and (not fault.kind.row.kills or fault.target != DRIVER):
             return f"it needs executors that are processes of their own ({fault.kind.value} of {fault.target})"
     return ""
 
@@ -126,10 +122,17 @@ def _kill(fault: Fault) -> dict[str, Any]:
 
 
 def _java_program(failure: StoredPlan, table: Mapping[str, Any]) -> str:
-    shape = shape_of(failure.own_plan)
-    steps: list[dict[str, Any]] = [
-        {"name": name, "abandoned": abandoned, "faults": [told_of(ArmedFault(fault)) for fault in faults]}
-        for name, abandoned, faults in _writes(failure.own_plan)
+    plan = failure.own_plan
+    shape = shape_of(plan)
+    steps = [
+        {
+            "name": name,
+            "abandoned": abandoned,
+            "faults": [told_of(ArmedFault(fault)) for fault in faults],
+            "service": write.service,
+            "before": preparation(write.service or "write", plan.merge_on_read),
+        }
+        for write, (name, abandoned, faults) in zip(plan.writes, _writes(plan), strict=True)
     ]
     return render_script(
         "table_script.java.j2",
@@ -138,5 +141,4 @@ def _java_program(failure: StoredPlan, table: Mapping[str, Any]) -> str:
         unmarked="G13" in (failure.guarantee, *failure.also),
         shape=shape,
         wait_ms=int(HEARTBEAT_S * 1000) if shape.lazy else 0,
-        operations={name for step in steps for fault in step["faults"] for name in fault["operations"]},
     )
