@@ -152,7 +152,7 @@ def run(server: Server, seed: int, budget: str, below: str, out: Path) -> Outcom
     if verdict.exists():
         content = json.loads(verdict.read_text(encoding="utf-8"))
     rows = [(row["verdict"], row["id"]) for row in content["guarantees"]]
-    lines = r"^(\d+) s: (?:.*causes? so far|shrinking)|^violated: .* runs in (\d+)"
+    lines = r"^(\d+) s: (?:.*stor(?:y|ies) so far|shrinking)|^violated: .* runs in (\d+)"
     first = re.search(lines, log.read_text(encoding="utf-8"), re.MULTILINE)
     violated, inconclusive = ([name for said, name in rows if said == word] for word in ("violated", "inconclusive"))
     first_s = first[first.lastindex or 0] if first else ""
