@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 424_690
+TOKENS_MAX = 424_701
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -28,9 +28,9 @@ ROOMS = {
     "command": 5_508,
     "errors.py": 57,
     "faults": 5_557,
-    "history": 17_189,
+    "history": 17_192,
     "interface": 3_955,
-    "judges": 51_436,
+    "judges": 51_444,
     "loading.py": 588,
     "markers": 7_184,
     "mutants": 5_883,

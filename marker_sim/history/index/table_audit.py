@@ -49,7 +49,7 @@ class Audit(Instants):
         self.write = write
         self._writers = writers
         self.files = {e.path: e.index for e in events if e.operation == "data-file" and e.path is not None}
-        self.sizes = {e.path: e.value for e in events if e.operation == "data-file"}
+        self.sizes = {e.path: e.value for e in events if isinstance(e.value, int)}
         self.markers: dict[str, list[Event]] = {}
         for event in events:
             if event.operation == "marker-file":

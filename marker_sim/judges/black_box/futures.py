@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from marker_sim.history import Event, History, Value
+from marker_sim.history import Event, History
 from marker_sim.history.index.calls import TableWrite
 from marker_sim.history.index.history_index import HistoryIndex
 from marker_sim.history.index.table_audit import CLEANING, Audit
@@ -187,7 +187,7 @@ def _records_are_true(case: _Case) -> Finding:
     """G31: each record that is new at a step, against the files of that step; of those before the future, rollbacks.
     A completed one stays as it was.
     """
-    breaches, before, said = list[Breach](), dict[str, Value](), set[str]()
+    breaches, before, said = list[Breach](), dict[str, int](), set[str]()
     known, errors = dict[str, TableEntry](), set[str]()
 
     def add(audit: Audit, about: str, message: str, *evidence: int) -> None:
@@ -217,7 +217,7 @@ def _records_are_true(case: _Case) -> Finding:
         known = {entry.path: entry for entry in audit.entries}
         sizes = {path: audit.sizes[path] for path in audit.files}
         other = (path for path, size in before.items() if sizes.get(path) != size)
-        if silent := {path for path in other if path not in sizes or ".log." not in path} - said:
+        if silent := {path for path in other if sizes.get(path, -1) < before[path] or ".log." not in path} - said:
             message = f"{min(silent)!r} was deleted or changed {case.when(audit.begin)[1]}, and no record says so"
             add(audit, "", message)
         before = sizes
