@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from properties.judges.test_futures import FAILED, KEPT, Later, begun, listed
+from properties.judges.test_futures import FAILED, KEPT, PLACE, Later, begun, listed
 from properties.judges.writers import TIMELINE, data_file, instant
 
 
@@ -105,16 +105,67 @@ def test_a_commit_that_ran_again_after_its_rollback_is_missed_in_a_listing() -> 
     story.breach("G32", "does not list", name)
 
 
-def test_a_savepoint_over_a_failed_write_keeps_what_is_not_known_of_it() -> None:
+@pytest.mark.parametrize("found", ["w1", "w5"])
+def test_a_savepoint_over_a_failed_write_keeps_what_a_reading_before_it_showed_of_it(found: str) -> None:
+    for back in ("w1", "w5", "w6"):
+        story = begun(stray=False)
+        story.commit(5, "k1=w5", kind="info", hudi=(f"k1={found}",))
+        story.step("savepoint", hudi=(f"k1={found}",))
+        story.commit(6, "k1=w6")
+        story.step("restore", hudi=(f"k1={back}",))
+        if back == found:
+            story.holding("G30")
+        else:
+            story.breach("G30", "with other values", "after step 4 (restore)")
+
+
+@pytest.mark.parametrize(("first", "later"), [("w1", "w5"), ("w5", "w1")])
+def test_a_failed_write_of_the_future_neither_shows_later_nor_vanishes_later(first: str, later: str) -> None:
     story = begun(stray=False)
-    story.commit(5, "k1=w5", kind="info")
-    story.step("savepoint")
-    story.commit(6, "k1=w6")
-    story.rows["k1"] = "w1"
-    story.step("restore", hudi=("k1=w5",))
+    story.commit(5, "k1=w5", kind="info", hudi=(f"k1={first}",))
+    story.step("clean", hudi=(f"k1={first}",))
     story.holding("G30")
-    story.step("clean", hudi=("k1=w6",))
-    story.breach("G30", "with other values", "after step 5 (clean)")
+    story.step("archive", hudi=(f"k1={later}",))
+    story.breach("G30", "with other values", "after step 3 (archive)")
+
+
+def test_readers_agree_about_a_failed_write_of_the_future() -> None:
+    story = begun(stray=False)
+    story.commit(5, "k1=w5", kind="info", hudi=("k1=w1",), hudi_metadata=("k1=w5",))
+    assert "hudi-metadata finds 1 wrong rows" in story.breach("G30", "after step 1 (commit)")
+
+
+def test_what_a_first_restore_took_back_does_not_come_back_by_a_second_one_that_failed() -> None:
+    story = begun(stray=False)
+    story.step("savepoint")
+    story.commit(5, "k1=w5")
+    story.rows["k1"] = "w1"
+    story.step("restore")
+    story.commit(6, "q6=w6")
+    story.step("restore", failed="it failed")
+    story.holding("G30")
+    story.step("clean", hudi=("k1=w5", "q6=w6"))
+    story.breach("G30", "of 'k1' ['w5'] instead of ['w1']", "after step 6 (clean)")
+
+
+def test_a_restore_that_failed_may_be_finished_by_a_later_step() -> None:
+    story = begun(stray=False)
+    story.step("savepoint")
+    story.commit(5, "k1=w5")
+    story.step("restore", failed="it failed", hudi=("k1=w5",))
+    story.step("clean", hudi=("k1=w1",))
+    story.holding("G30")
+
+
+def test_a_write_that_never_ended_before_the_future_hides_no_harm_to_what_the_future_writes() -> None:
+    story = Later(stray=False)
+    story.add("driver-1", "invoke", "write", value=("k9=w9",), **PLACE)
+    story.audit(story.events[-1].index)
+    story.step("")
+    story.commit(5, "q5=w5")
+    story.holding("G30")
+    story.step("clean", hudi=("k1=w1",))
+    story.breach("G30", "1 lost", "of 'q5'")
 
 
 def test_a_row_that_is_back_and_deleted_again_was_back_and_hudi_rs_alone_may_find_it_twice() -> None:

@@ -2,9 +2,9 @@
 
 A future begins with the first `future` event: a reading of the table as the writes left it, then one after each step.
 All other judges see only what came before. Right at a step is what Hudi read before the future where a write can have
-left that, and the rows of the writes of the future since, of one that failed those before it as well; after a restore
-what was right at the savepoint, after one that failed what was so before it as well. A reader that differs from Hudi
-before the first step is wrong at once.
+left that, and the rows of the writes of the future since, of one that failed those before it as well until a reading
+shows which; after a restore what was right at the savepoint, after one that failed what was so before it as well. A
+reader that differs from Hudi before the first step is wrong at once.
 
 The horizon of what other judges found is the first step at which a reader finds wrong rows, "harmless so far" if none.
 It also says which step fails for ever, if one does: that accuses nobody, for what prevents it is not known.
@@ -113,9 +113,10 @@ def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
     if not before or before[-1].error is not None:
         return
     writes = [write for write in view.table_writes if write.invoke > case.begin]
-    may = _written({}, not_taken_back(view.table_writes[: -len(writes) or None], Rows(True))[0])
+    may = _written({}, not_taken_back([each for each in view.table_writes if each not in writes], Rows(True))[0])
     may = {key: {own} & may.get(key, _NOT_THERE) or {_ANY} for key, own in _by_key(before[-1], may).items()}
     since: list[_Rows] = []  # The savepoint: what may have been found then, and after each write.
+    half: str | None = ""  # Why the last restore failed, which a later write may finish.
     failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
     events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
     done: set[str] = set()
@@ -127,10 +128,11 @@ def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
             if event.value == "savepoint" and not event.error:
                 since = [may]
             elif event.value == "restore" and since:
-                left = since if event.error else since[:1]
-                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in left)) for key in may}
+                half = event.error
+                since = since if half else since[:1]
+                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in since)) for key in may}
             continue
-        if event.process in done or not (words := _reading(case, event, may, failed)):
+        if event.process in done or not (words := _reading(case, event, dict(may) if half else may, failed)):
             continue
         done.add(event.process)
         step, when = case.when(event.index)
@@ -150,7 +152,7 @@ def _written(may: _Rows, writes: Iterable[TableWrite]) -> _Rows:
 
 
 def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
-    """What a reader finds that is not right, "" for nothing."""
+    """What a reader finds that is not right, "" for nothing; then nothing else may be found until the next write."""
     if event.error is not None:
         if event.error.startswith(UNSUPPORTED) or event.process == "hudi-rs":
             case.view.excuse("reader-unsupported")
@@ -161,6 +163,7 @@ def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
     wrong = (key for key in sorted(found) if found[key] not in may.get(key, _NOT_THERE))
     sure = [key for key in wrong if _ANY not in may.get(key, ()) or not case.view.excuse("wrong-before")]
     if not sure:
+        may |= {key: {own} for key, own in found.items() if own in may[key]}
         return ""
     lost = [key for key in sure if not found[key]]
     twice = [key for key in sure if len(found[key]) > 1]
