@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from marker_sim.errors import HarnessError
 from marker_sim.faults import FaultKind, When
 from marker_sim.names import TEMP
 from properties.faces.history import PresenceIndex
-from properties.faces.worlds import Interceptor, Recorder, files_below
+from properties.faces.worlds import Interceptor, LocalWorld, Recorder, files_below
 from properties.real.door.fronted import FILE, IN_PLACE, PLACE, SHELL, Effect, Run, at
 
 
@@ -108,6 +110,21 @@ def test_a_slow_call_is_done_later_and_others_meanwhile(runs: Callable[..., Run]
     run.play("sh", "-c", SHELL)
     assert time.monotonic() - began >= 0.4
     assert run.effects() == made(1, 2, 3, 4)
+    assert run.front.door.held["server-1"].seconds < 0.3, "the time of a fault is not the kit's"
+
+
+def test_a_call_that_waits_for_the_kit_is_the_kit_s_time_while_it_waits(runs: Callable[..., Run]) -> None:
+    run = runs()
+    world: Any = SimpleNamespace(_front=run.front)
+    with run.recorder.lock:
+        command = run.front.start(["sh", "-c", SHELL], {}, process="server-1", folder=run.front.root)
+        until = time.monotonic() + 30
+        while LocalWorld.held(world, "server-1").seconds < 0.4 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert LocalWorld.held(world, "server-1").seconds >= 0.4
+    assert command.popen.wait(30) == 0
+    held = run.front.door.held["server-1"]
+    assert not held.since and held.calls and held.seconds >= 0.4
 
 
 @pytest.mark.parametrize("operation", ["get", "list"])
