@@ -317,6 +317,24 @@ def test_a_restore_that_failed_hides_no_harm_to_rows_that_it_may_have_taken_back
         story.breach("G30", "with other values", "after step 4 (archive)")
 
 
+def test_a_restore_to_a_savepoint_that_nobody_knows_accuses_nobody_until_the_next_write() -> None:
+    """That savepoint was made before the future, for its own one failed."""
+    story = begun(stray=False)
+    story.commit(5, "k1=w5")
+    story.step("savepoint", failed="it failed")
+    story.step("restore", hudi=("k1=w0",))
+    story.holding("G30", wrong_before=2)
+    story.commit(6, "k1=w6", hudi=("k1=w0",))
+    story.breach("G30", "with other values", "after step 4 (commit)")
+
+
+def test_a_reader_that_is_not_of_hudi_decides_for_no_other_what_became_of_a_failed_write() -> None:
+    story = begun(stray=False)
+    story.commit(5, "k1=w5", kind="info", **{"hudi-rs": ("k1=w1",)}, hudi=("k1=w5",))
+    story.step("clean", hudi=("k1=w5",))
+    assert story.breach("G30", "after step 1 (commit)").startswith("t: hudi-rs finds 1 wrong rows")
+
+
 def test_a_restore_that_failed_may_have_taken_back_the_last_of_two_writes() -> None:
     story = begun(stray=False)
     story.step("savepoint")

@@ -115,7 +115,7 @@ def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
     writes = [write for write in view.table_writes if write.invoke > case.begin]
     may = _written({}, not_taken_back([each for each in view.table_writes if each not in writes], Rows(True))[0])
     may = {key: {own} & may.get(key, _NOT_THERE) or {_ANY} for key, own in _by_key(before[-1], may).items()}
-    since: list[_Rows] = []  # The savepoint: what may have been found then, and after each write.
+    since: list[_Rows] = []  # The savepoint, if it is known: what may have been found then, and after each write.
     half: str | None = ""  # Why the last restore failed, which a later write may finish.
     failed = {row for write in view.table_writes if write.outcome != "ok" for row in write.rows}
     events = sorted([*case.steps, *(e for e in view.rows if e.index > case.begin)], key=lambda e: e.index)
@@ -125,12 +125,12 @@ def _wrong(case: _Case) -> Iterator[tuple[str, tuple[int, ...]]]:
             may = _written(may, [writes.pop(0)])
             since = since and [*since, may]
         if event.operation == "future":
-            if event.value == "savepoint" and not event.error:
-                since = [may]
-            elif event.value == "restore" and since:
+            if event.value == "savepoint":
+                since = [] if event.error else [may]
+            elif event.value == "restore":
                 half = event.error
                 since = since if half else since[:1]
-                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in since)) for key in may}
+                may = {key: set().union(*(each.get(key, _NOT_THERE) for each in since)) or {_ANY} for key in may}
             continue
         if event.process in done or not (words := _reading(case, event, dict(may) if half else may, failed)):
             continue
@@ -152,7 +152,10 @@ def _written(may: _Rows, writes: Iterable[TableWrite]) -> _Rows:
 
 
 def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
-    """What a reader finds that is not right, "" for nothing; then nothing else may be found until the next write."""
+    """What a reader finds that is not right, "" for nothing; then readers may find nothing else until the next write.
+
+    What hudi-rs finds decides for no other reader.
+    """
     if event.error is not None:
         if event.error.startswith(UNSUPPORTED) or event.process == "hudi-rs":
             case.view.excuse("reader-unsupported")
@@ -162,8 +165,9 @@ def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
     found = _by_key(event, may)
     wrong = (key for key in sorted(found) if found[key] not in may.get(key, _NOT_THERE))
     sure = [key for key in wrong if _ANY not in may.get(key, ()) or not case.view.excuse("wrong-before")]
-    if not sure:
+    if not sure and event.process != "hudi-rs":
         may |= {key: {own} for key, own in found.items() if own in may[key]}
+    if not sure:
         return ""
     lost = [key for key in sure if not found[key]]
     twice = [key for key in sure if len(found[key]) > 1]
