@@ -291,7 +291,7 @@ def _explained(found: Differences, campaign: Campaign, baseline: Iterable[Known]
     new = {known.kind for known in found.unexpected}
     known = {signature(each) for each in campaign.failures if each.kind not in new}
     told = {each.kind for each in campaign.failures if known & each.also}
-    runs = min(campaign.runs, max((each.runs for each in baseline), default=0))
+    runs = min(campaign.runs, min((each.runs for each in baseline), default=0))
     rare = {kind for kind in told if campaign.statistics.broke[kind[::3]] * runs < OFTEN * campaign.runs}
     explained = tuple(each for each in found.unexpected if each.kind in rare)
     return replace(
