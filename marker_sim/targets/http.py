@@ -35,6 +35,7 @@ OF_SERVER = TargetCapabilities(profile="http", world=SERVERS, modes=("timeline",
 class HttpTarget(Target):
     """A timeline server started by a command.
 
+    start: the command of a target that needs no `--start`.
     startup_s: how long it may take to answer.
     at_once: how many runs of a plan may wait for answers at once; few if a start is slow.
     ahead: its start does nothing on storage, so the next server may start before the present one dies.
@@ -42,6 +43,7 @@ class HttpTarget(Target):
 
     sut: str = "http"
     can: TargetCapabilities = OF_SERVER
+    start: str = ""
     startup_s: float = 60.0
     at_once: int = 6
     ahead: bool = False
@@ -68,7 +70,7 @@ class HttpTarget(Target):
     def prepare(self, request: CampaignRequest, progress: Callable[[str], None]) -> None:
         """Check the packages, the programs of the commands, and the object store."""
         check_packages(self.sut, f"http on {request.storage}")
-        check_program("--start", request.server.start)
+        check_program("--start", self.start or request.server.start)
         check_surroundings(request)
 
     def real_runs(self, request: CampaignRequest, progress: Callable[[str], None]) -> AbstractContextManager[RealRuns]:
@@ -84,7 +86,7 @@ class HttpTarget(Target):
         from marker_sim.targets.run_environment import wires_on
 
         storage, server = request.storage, request.server
-        batches = batching(server.start or COMPOSED, server.batch_threads)
+        batches = batching(server.start or self.start or COMPOSED, server.batch_threads)
         wires, seed = wires_on(storage, server.endpoint), plan_seed(request.seed, number)
         return plan_for_servers(number, seed, storage, batches, wires, names_tell(request), power=loses_power(request))
 
@@ -100,7 +102,7 @@ class HttpTarget(Target):
 
     def command(self, request: CampaignRequest, progress: Callable[[str], None]) -> str:
         """The command that starts the server."""
-        return request.server.start
+        return self.start or request.server.start
 
 
 def check_packages(sut: str, part: str) -> None:

@@ -18,7 +18,7 @@ LAYOUT = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
-TOKENS_MAX = 424_759
+TOKENS_MAX = 424_776
 # The tokens of each folder and module below the package, without comments, docstrings and layout.
 ROOMS = {
     "__init__.py": 235,
@@ -48,7 +48,7 @@ ROOMS = {
     "surroundings": 6_578,
     "system.py": 491,
     "tables": 17_423,
-    "targets": 23_481,
+    "targets": 23_498,
     "timeline.py": 1_666,
     "unusual_names.py": 636,
     "worlds": 114_202,
