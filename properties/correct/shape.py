@@ -6,12 +6,12 @@ the reference, and none may be accused (properties/markers/test_correct_ones.py,
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
+from marker_sim.markers.files import PathsOfNames
 from marker_sim.markers.several import for_each
 from marker_sim.markers.store import Context, Rejected
-from marker_sim.names import check_marker_name, data_path, is_append
+from marker_sim.names import check_marker_name
 from marker_sim.seams import Condition, Content, NotFound, PreconditionFailed
 
 AGAIN_MS = 5.0
@@ -30,24 +30,12 @@ SYSTEMS = (
 )
 
 
-class Shape(ABC):
+class Shape(PathsOfNames):
     """One marker directory; a subclass says how it is stored."""
 
     def __init__(self, context: Context) -> None:
         self.storage, self.runtime = context.storage, context.runtime
         self.prefix = f"{context.directory}/"
-
-    @abstractmethod
-    def list_all(self) -> tuple[str, ...]:
-        """Every marker name."""
-
-    def list_data_paths(self) -> tuple[str, ...]:
-        """Of CREATE and MERGE markers."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if not is_append(name)}))
-
-    def list_log_paths(self) -> tuple[str, ...]:
-        """Of APPEND markers."""
-        return tuple(sorted({data_path(name) for name in self.list_all() if is_append(name)}))
 
     def exists(self) -> bool:
         """Whether there is a marker."""

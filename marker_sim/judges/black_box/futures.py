@@ -184,7 +184,7 @@ def _reading(case: _Case, event: Event, may: _Rows, failed: set[str]) -> str:
 def _by_key(event: Event, may: _Rows) -> dict[str, tuple[str, ...]]:
     """The values of each key that a reader finds, none of others that may be there."""
     found: dict[str, tuple[str, ...]] = dict.fromkeys(may, ())
-    for row in event.value if isinstance(event.value, tuple) else ():
+    for row in event.texts:
         key, _, values = row.partition("=")
         found[key] = *found.get(key, ()), *values.split(_TWICE)
     return found
@@ -204,7 +204,7 @@ def _records_are_true(case: _Case) -> Finding:
         new = [entry for entry in audit.entries if entry.path not in known]
         said |= {p for e in new if e.action in (*CLEANING, ROLLBACK) for word in _DELETED for p in e.of(word)}
         for archive in audit.archives.values():
-            said |= {*archive.value} if isinstance(archive.value, tuple) else set()
+            said |= {*archive.texts}
             if archive.error and archive.error not in errors:
                 add(audit, archive.path or "", f"the archive cannot be read: {archive.error}", archive.index)
                 errors.add(archive.error)
@@ -258,7 +258,7 @@ def _metadata_is_true(case: _Case) -> Finding:
         completed = completed - audit.rolled_back.keys() | audit.committed.keys()
         for event in (each for each in listings if audit.begin < each.index < audit.end):
             case.judged += 1
-            listed = {*event.value} if isinstance(event.value, tuple) else set[str]()
+            listed = {*event.texts}
             more = sorted(listed - audit.files.keys())
             less = sorted(audit.files.keys() - listed)
             less = [path for path in less if _completed(case.view, audit.owner(path), completed)]
